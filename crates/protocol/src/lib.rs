@@ -1,0 +1,5 @@
+//! Every shape that crosses a boundary, as serde types without I/O.
+
+#![deny(missing_docs)]
+
+pub mod ids;
