@@ -3,3 +3,5 @@
 #![deny(missing_docs)]
 
 pub mod ids;
+pub mod locate;
+pub mod mount_plan;
