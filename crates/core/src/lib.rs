@@ -4,3 +4,4 @@
 
 pub mod canonical;
 pub mod redact;
+pub mod validate;

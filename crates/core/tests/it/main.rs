@@ -1,0 +1,3 @@
+//! The kernel's integration tests: one binary, a file per topic.
+
+mod validate;
