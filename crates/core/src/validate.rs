@@ -39,6 +39,7 @@
 //! | 28 | `agents_type` | error | `agents` is not an object |
 
 use amplifier_protocol::locate::join;
+use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{PLAN_KEYS, type_name};
 use serde_json::{Map, Value};
 
@@ -50,7 +51,6 @@ mod session;
 
 pub use report::{Check, Severity, Validation};
 
-use kind::Kind;
 use module::Place;
 
 /// Checks the structure of mount plans.
@@ -96,7 +96,8 @@ fn validate_root(plan: &Map<String, Value>, found: &mut Validation) {
     if let Some(session) = session {
         session::validate(session, plan, found);
     }
-    let lists = [("providers", Kind::Provider), ("tools", Kind::Tool), ("hooks", Kind::Hook)];
+    let lists =
+        [("providers", ModuleKind::Provider), ("tools", ModuleKind::Tool), ("hooks", ModuleKind::Hook)];
     for (section, kind) in lists {
         validate_list(plan, section, kind, found);
     }
@@ -120,7 +121,7 @@ fn warn_unknown_sections(plan: &Map<String, Value>, found: &mut Validation) {
     found.warning("unknown_sections", &join("", first), message);
 }
 
-fn validate_list(plan: &Map<String, Value>, section: &str, kind: Kind, found: &mut Validation) {
+fn validate_list(plan: &Map<String, Value>, section: &str, kind: ModuleKind, found: &mut Validation) {
     let pointer = join("", section);
     match plan.get(section) {
         None | Some(Value::Null) => {}

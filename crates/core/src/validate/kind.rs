@@ -1,54 +1,20 @@
-//! Which kind of module an id's name tells. Only for warnings here: in a plan the place decides the kind.
+//! Doubts about the name of a module. Only for warnings: in a plan the place decides the kind.
 
-/// The kinds that a mount plan has places for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Orchestrator,
-    Context,
-    Provider,
-    Tool,
-    Hook,
-}
-
-/// Word parts that tell a kind, in the order in which they are looked for.
-const PARTS: [(&str, Kind); 6] = [
-    ("orchestrat", Kind::Orchestrator),
-    ("loop", Kind::Orchestrator),
-    ("provider", Kind::Provider),
-    ("tool", Kind::Tool),
-    ("hook", Kind::Hook),
-    ("context", Kind::Context),
-];
-
-impl Kind {
-    /// The kind with its article.
-    pub(super) fn noun(self) -> &'static str {
-        match self {
-            Self::Orchestrator => "an orchestrator",
-            Self::Context => "a context",
-            Self::Provider => "a provider",
-            Self::Tool => "a tool",
-            Self::Hook => "a hook",
-        }
-    }
-}
+use amplifier_protocol::ids::ModuleId;
+use amplifier_protocol::module_info::ModuleKind;
 
 /// What is odd about the name of a module that stands in a place for `expected`, if anything.
 ///
 /// The first segment decides when it tells a kind; otherwise any part may, so that `my-loop-tool` is fine as a tool.
-pub(super) fn doubt(id: &str, expected: Kind) -> Option<String> {
-    let lower = id.to_lowercase();
-    let first = lower.split(['-', '_', '.']).next().unwrap_or_default();
-    let leading = PARTS.iter().find(|(part, _)| first.starts_with(part)).map(|(_, kind)| *kind);
-    let kinds: Vec<Kind> = match leading {
-        Some(kind) => vec![kind],
-        None => PARTS.iter().filter(|(part, _)| lower.contains(part)).map(|(_, kind)| *kind).collect(),
+pub(super) fn doubt(id: &ModuleId, expected: ModuleKind) -> Option<String> {
+    let Some(kind) = ModuleKind::of_id(id) else {
+        return Some(format!("Could not determine mount type for module: {id}"));
     };
-    match kinds.first() {
-        None => Some(format!("Could not determine mount type for module: {id}")),
-        Some(_) if kinds.contains(&expected) => None,
-        Some(kind) => {
-            Some(format!("module `{id}` is named like {} but is used as {}", kind.noun(), expected.noun()))
-        }
+    let first = id.as_str().split('-').next().unwrap_or_default();
+    let is_told_by_first = first.parse().is_ok_and(|first| ModuleKind::of_id(&first).is_some());
+    let mentions_expected = id.as_str().to_lowercase().contains(expected.as_str());
+    if kind == expected || (!is_told_by_first && mentions_expected) {
+        return None;
     }
+    Some(format!("module `{id}` is named like kind `{kind}` but is used as `{expected}`"))
 }

@@ -2,10 +2,11 @@
 
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::locate::join;
+use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{MODULE_KEYS, type_name};
 use serde_json::{Map, Value};
 
-use super::kind::{self, Kind};
+use super::kind;
 use super::{Validation, nearest, validate_bool};
 use crate::redact::{redact, truncate};
 
@@ -13,15 +14,15 @@ use crate::redact::{redact, truncate};
 pub(super) struct Place {
     pub(super) path: String,
     pub(super) pointer: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ModuleKind,
 }
 
 impl Place {
-    pub(super) fn in_list(section: &str, index: usize, kind: Kind) -> Self {
+    pub(super) fn in_list(section: &str, index: usize, kind: ModuleKind) -> Self {
         Self { path: format!("{section}[{index}]"), pointer: format!("/{section}/{index}"), kind }
     }
 
-    pub(super) fn in_session(slot: &str, kind: Kind) -> Self {
+    pub(super) fn in_session(slot: &str, kind: ModuleKind) -> Self {
         Self { path: format!("session.{slot}"), pointer: format!("/session/{slot}"), kind }
     }
 
@@ -81,14 +82,12 @@ fn validate_module(fields: &Map<String, Value>, place: &Place, found: &mut Valid
 
 /// Checks the text of an id that is not empty; `pointer` is where the text stands.
 pub(super) fn validate_id(id: &str, place: &Place, pointer: &str, found: &mut Validation) {
-    match id.parse::<ModuleId>() {
-        Ok(_) => found.pass(&place.check("module_valid"), pointer, &format!("module `{id}`")),
-        Err(error) => {
-            found.error(&place.check("module_valid"), pointer, error.to_string());
-            return;
-        }
-    }
-    if let Some(doubt) = kind::doubt(id, place.kind) {
+    let id = match id.parse::<ModuleId>() {
+        Ok(id) => id,
+        Err(error) => return found.error(&place.check("module_valid"), pointer, error.to_string()),
+    };
+    found.pass(&place.check("module_valid"), pointer, &format!("module `{id}`"));
+    if let Some(doubt) = kind::doubt(&id, place.kind) {
         found.warning(&place.check("module_kind"), pointer, doubt);
     }
 }
@@ -101,7 +100,7 @@ pub(super) fn validate_settings(fields: &Map<String, Value>, place: &Place, foun
     }
     let instance_id = fields.get("instance_id").filter(|id| !id.is_null());
     // `id` is the other spelling for providers; only as a text, since elsewhere it may mean anything.
-    let other_spelling = fields.get("id").filter(|id| place.kind == Kind::Provider && id.is_string());
+    let other_spelling = fields.get("id").filter(|id| place.kind == ModuleKind::Provider && id.is_string());
     let key = if instance_id.is_some() { "instance_id" } else { "id" };
     if let Some(id) = instance_id.or(other_spelling)
         && id.as_str().is_none_or(str::is_empty)

@@ -1,14 +1,15 @@
 //! The checks of the `session` section and of the string form's sections (numbers 4, 5 and 17 to 22).
 
 use amplifier_protocol::locate::join;
+use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{SESSION_KEYS, type_name};
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
 use super::module::{self, Place};
 use super::{Validation, nearest, validate_bool, validate_object};
 
-const SLOTS: [(&str, Kind); 2] = [("orchestrator", Kind::Orchestrator), ("context", Kind::Context)];
+const SLOTS: [(&str, ModuleKind); 2] =
+    [("orchestrator", ModuleKind::Orchestrator), ("context", ModuleKind::Context)];
 
 pub(super) fn validate(session: &Value, plan: &Map<String, Value>, found: &mut Validation) {
     let Value::Object(session) = session else {
@@ -42,7 +43,7 @@ pub(super) fn validate(session: &Value, plan: &Map<String, Value>, found: &mut V
 
 fn validate_slot(
     slot: &str,
-    kind: Kind,
+    kind: ModuleKind,
     session: &Map<String, Value>,
     plan: &Map<String, Value>,
     found: &mut Validation,

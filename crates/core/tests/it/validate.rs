@@ -94,9 +94,16 @@ fn what_is_no_plan_fails_at_the_root_and_nothing_else_is_checked() {
     assert_eq!(failures(&json!({}), Severity::Error), ["session_present @ /session"]);
 }
 
+fn assert_only_error(cases: &[(Value, &str)]) {
+    for (plan, expected) in cases {
+        assert_eq!(failures(plan, Severity::Error), [*expected], "{plan}");
+        assert!(MountPlan::read(plan).is_err(), "{plan}");
+    }
+}
+
 #[test]
-fn each_thing_missing_or_of_the_wrong_type_is_an_error_with_its_place() {
-    let cases = [
+fn a_missing_session_or_slot_is_an_error_with_its_place() {
+    assert_only_error(&[
         (json!({ "providers": [] }), "session_present @ /session"),
         (with(json!({ "session": null })), "session_present @ /session"),
         (with(json!({ "session": "loop-basic" })), "session_type @ /session"),
@@ -118,6 +125,12 @@ fn each_thing_missing_or_of_the_wrong_type_is_an_error_with_its_place() {
             with_session(json!({ "orchestrator": { "config": {} } })),
             "session.orchestrator_module_required @ /session/orchestrator/module",
         ),
+    ]);
+}
+
+#[test]
+fn each_value_of_the_wrong_type_in_the_session_is_an_error_with_its_place() {
+    assert_only_error(&[
         (
             with_orchestrator(json!({ "module": 1 })),
             "session.orchestrator_module_type @ /session/orchestrator/module",
@@ -160,6 +173,12 @@ fn each_thing_missing_or_of_the_wrong_type_is_an_error_with_its_place() {
         (with_session(json!({ "limits": 1 })), "session.limits_type @ /session/limits"),
         (with_session(json!({ "deadlines": "1s" })), "session.deadlines_type @ /session/deadlines"),
         (with_session(json!({ "raw": "yes" })), "session.raw_type @ /session/raw"),
+    ]);
+}
+
+#[test]
+fn each_bad_section_or_entry_is_an_error_with_its_place() {
+    assert_only_error(&[
         (with(json!({ "providers": {} })), "providers_type @ /providers"),
         (with(json!({ "tools": "tool-bash" })), "tools_type @ /tools"),
         (with(json!({ "hooks": 1 })), "hooks_type @ /hooks"),
@@ -185,11 +204,7 @@ fn each_thing_missing_or_of_the_wrong_type_is_an_error_with_its_place() {
             "providers[0]_instance_id_type @ /providers/0/id",
         ),
         (with(json!({ "agents": [] })), "agents_type @ /agents"),
-    ];
-    for (plan, expected) in cases {
-        assert_eq!(failures(&plan, Severity::Error), [expected], "{plan}");
-        assert!(MountPlan::read(&plan).is_err(), "{plan}");
-    }
+    ]);
 }
 
 #[test]
