@@ -218,7 +218,10 @@ mod tests {
         parent.unregister_child(&free);
         parent.request_graceful();
         parent.register_child(&late);
-        assert_eq!((early.level(), late.level(), free.level()), (CancelLevel::Graceful, CancelLevel::Graceful, CancelLevel::None));
+        assert_eq!(
+            (early.level(), late.level(), free.level()),
+            (CancelLevel::Graceful, CancelLevel::Graceful, CancelLevel::None)
+        );
         parent.request_immediate();
         assert!(early.is_immediate() && late.is_immediate());
         early.reset();
@@ -244,7 +247,11 @@ mod tests {
         let token = CancelToken::new();
         let steps: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| usize::from(token.request_graceful()) + usize::from(token.request_immediate())))
+                .map(|_| {
+                    scope.spawn(|| {
+                        usize::from(token.request_graceful()) + usize::from(token.request_immediate())
+                    })
+                })
                 .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });

@@ -40,7 +40,8 @@ impl LimitReached {
         let (limit, used) = (self.amount(self.limit), self.amount(self.used));
         let spenders: Vec<_> =
             self.spent_by.iter().take(3).map(|(who, much)| format!("{who} {}", self.amount(*much))).collect();
-        let by = if spenders.is_empty() { String::new() } else { format!(" (spent by {})", spenders.join(", ")) };
+        let by =
+            if spenders.is_empty() { String::new() } else { format!(" (spent by {})", spenders.join(", ")) };
         format!(
             "limit of {limit} {} reached in session `{}`: {used} used{by}, `{}` asked for {} more",
             self.unit,
@@ -85,7 +86,13 @@ struct Account {
 }
 
 impl Account {
-    fn new(session_id: SessionId, parent: Option<usize>, depth: u64, limits: Limits, opened: Timestamp) -> Self {
+    fn new(
+        session_id: SessionId,
+        parent: Option<usize>,
+        depth: u64,
+        limits: Limits,
+        opened: Timestamp,
+    ) -> Self {
         Self {
             session_id,
             parent,
@@ -104,8 +111,12 @@ impl Account {
         if used.saturating_add(asked) <= limit {
             return None;
         }
-        let mut spent_by: Vec<_> =
-            self.spent.iter().map(|(who, much)| (who.to_string(), much.of(unit))).filter(|(_, much)| *much > 0).collect();
+        let mut spent_by: Vec<_> = self
+            .spent
+            .iter()
+            .map(|(who, much)| (who.to_string(), much.of(unit)))
+            .filter(|(_, much)| *much > 0)
+            .collect();
         spent_by.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let (session_id, asked_by) = (self.session_id.clone(), asked_by.to_owned());
         Some(LimitReached { unit, session_id, limit, used, asked, asked_by, spent_by })
@@ -160,8 +171,7 @@ impl Ledger {
             parent.live_children += 1;
         }
         let number = accounts.keys().next_back().map_or(0, |last| last + 1);
-        let account =
-            Account::new(session_id, Some(self.account), depth + 1, limits, self.tree.clock.now());
+        let account = Account::new(session_id, Some(self.account), depth + 1, limits, self.tree.clock.now());
         accounts.insert(number, account);
         Ok(Self { tree: Arc::clone(&self.tree), account: number })
     }
@@ -183,7 +193,9 @@ impl Ledger {
         let mut accounts = lock(&self.tree.accounts);
         refuse_over_limit(&accounts, self.account, &amounts, spender)?;
         self.refuse_late(&accounts, spender)?;
-        each_in_lineage(&mut accounts, self.account, |account| account.reserved = account.reserved.plus(&amounts));
+        each_in_lineage(&mut accounts, self.account, |account| {
+            account.reserved = account.reserved.plus(&amounts)
+        });
         Ok(Reservation { ledger: self.clone(), spender: Arc::from(spender), amounts, open: true })
     }
 
@@ -227,7 +239,9 @@ impl Ledger {
     /// Books what an earlier process spent in this session, so that limits outlive a restart.
     pub fn carry_over(&self, spender: &str, amounts: &Amounts) {
         let spender = Arc::from(spender);
-        each_in_lineage(&mut lock(&self.tree.accounts), self.account, |account| account.spend(&spender, amounts));
+        each_in_lineage(&mut lock(&self.tree.accounts), self.account, |account| {
+            account.spend(&spender, amounts)
+        });
     }
 
     fn refuse_late(&self, accounts: &BTreeMap<usize, Account>, asked_by: &str) -> Result<(), LimitReached> {
@@ -268,10 +282,16 @@ fn refuse_over_limit(
 
 /// An account and its ancestors, up to the root.
 fn lineage(accounts: &BTreeMap<usize, Account>, from: usize) -> impl Iterator<Item = &Account> {
-    std::iter::successors(accounts.get(&from), |account| account.parent.and_then(|parent| accounts.get(&parent)))
+    std::iter::successors(accounts.get(&from), |account| {
+        account.parent.and_then(|parent| accounts.get(&parent))
+    })
 }
 
-fn each_in_lineage(accounts: &mut BTreeMap<usize, Account>, from: usize, mut visit: impl FnMut(&mut Account)) {
+fn each_in_lineage(
+    accounts: &mut BTreeMap<usize, Account>,
+    from: usize,
+    mut visit: impl FnMut(&mut Account),
+) {
     let mut next = Some(from);
     while let Some(account) = next.and_then(|number| accounts.get_mut(&number)) {
         visit(account);

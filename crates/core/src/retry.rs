@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_cap() {
-        let waits: Vec<_> = (0..8).map(|attempt| steady().delay(attempt, &unavailable(), 0.0).as_secs()).collect();
+        let waits: Vec<_> =
+            (0..8).map(|attempt| steady().delay(attempt, &unavailable(), 0.0).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
     }
 
@@ -191,14 +192,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_cannot_be_retried_or_is_exhausted_is_raised_as_it_is() {
-        for (error, calls_expected) in [(LlmError::new(LlmErrorKind::Authentication, "no"), 1), (unavailable(), 4)] {
+        for (error, calls_expected) in
+            [(LlmError::new(LlmErrorKind::Authentication, "no"), 1), (unavailable(), 4)]
+        {
             let mut calls = 0;
-            let result: Result<(), _> =
-                with_retries(&steady(), &CancelToken::new(), || 0.0, |_| std::future::ready(()), || {
+            let result: Result<(), _> = with_retries(
+                &steady(),
+                &CancelToken::new(),
+                || 0.0,
+                |_| std::future::ready(()),
+                || {
                     calls += 1;
                     std::future::ready(Err(error.clone()))
-                })
-                .await;
+                },
+            )
+            .await;
             assert_eq!((result.unwrap_err(), calls), (error, calls_expected));
         }
     }
@@ -208,11 +216,14 @@ mod tests {
         let cancel = CancelToken::new();
         cancel.request_immediate();
         let error = LlmError { retry_after: Some(1e6), ..unavailable() };
-        let result: Result<(), _> =
-            with_retries(&steady(), &cancel, || 0.0, |_| std::future::ready(()), || {
-                std::future::ready(Err(error.clone()))
-            })
-            .await;
+        let result: Result<(), _> = with_retries(
+            &steady(),
+            &cancel,
+            || 0.0,
+            |_| std::future::ready(()),
+            || std::future::ready(Err(error.clone())),
+        )
+        .await;
         assert_eq!(result.unwrap_err().kind, LlmErrorKind::Abort);
     }
 
