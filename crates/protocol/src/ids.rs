@@ -1,15 +1,17 @@
 //! Names that were checked once and are then known to be good: module ids, session ids, event names.
 //!
-//! Each is built by parsing, never from a bare string, and is cheap to clone (`Arc<str>`). This file holds no
-//! lists of known names: which modules and events exist is other files' business.
+//! Each is built by parsing, never from a bare string, and is cheap to clone. This file holds no lists of known
+//! names: which modules and events exist is other files' business.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The longest id or name we accept; longer ones are input errors, not names.
 pub const MAX_NAME_BYTES: usize = 256;
@@ -46,214 +48,223 @@ pub enum NameError {
     },
 }
 
-fn check(
-    what: &'static str,
-    allowed: &'static str,
-    text: &str,
-    fits: fn(char) -> bool,
-) -> Result<(), NameError> {
-    if text.is_empty() {
-        return Err(NameError::Empty { what });
-    }
-    if text.len() > MAX_NAME_BYTES {
-        return Err(NameError::TooLong { what, bytes: text.len() });
-    }
-    match text.chars().find(|c| !fits(*c)) {
-        Some(found) => Err(NameError::Character { what, text: text.to_owned(), found, allowed }),
-        None => Ok(()),
-    }
+/// The rules of one kind of name.
+pub trait NameKind: 'static {
+    /// What such a name is called in messages.
+    const WHAT: &'static str;
+    /// What such a name may hold, as a sentence part.
+    const ALLOWED: &'static str;
+    /// Whether a character may stand at this byte of the name.
+    fn fits(at: usize, c: char) -> bool;
+}
+
+/// A checked name of one kind. Use it through [`ModuleId`], [`SessionId`] and [`EventName`].
+pub struct Name<K> {
+    text: Text,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// Names known at compile time cost no allocation; the others are shared.
+#[derive(Clone)]
+enum Text {
+    Static(&'static str),
+    Shared(Arc<str>),
 }
 
 /// The id of a module, such as `loop-basic` or `tool-bash`.
 ///
-/// Any printable text without spaces or path separators is accepted, because modules outside our tree choose their own.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct ModuleId(Arc<str>);
+/// Modules outside our tree choose their own, so any text without spaces or path separators is accepted.
+pub type ModuleId = Name<ModuleName>;
 
 /// The id of a session: a UUID v7 when we make it, or any file-name-safe text a caller chose.
 ///
 /// It names a folder, so path separators and leading dots are refused at the border.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct SessionId(Arc<str>);
+pub type SessionId = Name<SessionName>;
 
-/// The name of an event, such as `tool:pre`.
-///
-/// The set is open: any `namespace:action` text is a name, and so is a bare word, since older emitters use them.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct EventName(Arc<str>);
+/// The name of an event, such as `tool:pre`. The set is open: modules emit their own.
+pub type EventName = Name<EventNameKind>;
+
+/// The rules of a [`ModuleId`].
+pub enum ModuleName {}
+
+/// The rules of a [`SessionId`].
+pub enum SessionName {}
+
+/// The rules of an [`EventName`].
+pub enum EventNameKind {}
+
+impl NameKind for ModuleName {
+    const WHAT: &'static str = "module id";
+    const ALLOWED: &'static str = "use letters, digits, `-`, `_` and `.`";
+
+    fn fits(_at: usize, c: char) -> bool {
+        !c.is_whitespace() && !c.is_control() && c != '/' && c != '\\'
+    }
+}
+
+impl NameKind for SessionName {
+    const WHAT: &'static str = "session id";
+    const ALLOWED: &'static str = "use letters, digits, `-`, `_` and `.`, not starting with a dot";
+
+    fn fits(at: usize, c: char) -> bool {
+        c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '@' | '+') || (c == '.' && at > 0)
+    }
+}
+
+impl NameKind for EventNameKind {
+    const WHAT: &'static str = "event name";
+    const ALLOWED: &'static str = "use `namespace:action`, lower case";
+
+    fn fits(_at: usize, c: char) -> bool {
+        !c.is_whitespace() && !c.is_control() && c != '*'
+    }
+}
+
+impl<K: NameKind> Name<K> {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        match &self.text {
+            Text::Static(text) => text,
+            Text::Shared(text) => text,
+        }
+    }
+
+    const fn fixed(text: &'static str) -> Self {
+        Self { text: Text::Static(text), kind: PhantomData }
+    }
+
+    fn shared(text: &str) -> Self {
+        Self { text: Text::Shared(Arc::from(text)), kind: PhantomData }
+    }
+}
 
 impl ModuleId {
     /// The Python package a module of this id lives in: `tool-bash` is `amplifier_module_tool_bash`.
     pub fn package(&self) -> String {
-        format!("amplifier_module_{}", self.0.replace('-', "_"))
+        format!("amplifier_module_{}", self.as_str().replace('-', "_"))
     }
 }
 
 impl SessionId {
     /// A new id that sorts by time of creation.
     pub fn generate() -> Self {
-        Self(Arc::from(uuid::Uuid::now_v7().hyphenated().to_string()))
+        Self::shared(&uuid::Uuid::now_v7().hyphenated().to_string())
     }
 
     /// The recommended id of a child: the parent's id, a dash, and eight random digits.
     pub fn child(&self) -> Self {
         let random = uuid::Uuid::now_v7().simple().to_string();
         let suffix = random.get(24..).unwrap_or(&random);
-        let parent = self.0.get(..MAX_NAME_BYTES - 9).unwrap_or(&self.0);
-        Self(Arc::from(format!("{parent}-{suffix}")))
+        let parent = self.as_str().get(..MAX_NAME_BYTES - 9).unwrap_or(self.as_str());
+        Self::shared(&format!("{parent}-{suffix}"))
     }
 }
 
 impl EventName {
+    /// The name of an event type. Its constant was checked by the test over the event table.
+    pub const fn of<E: crate::event::Event>() -> Self {
+        Self::fixed(E::NAME)
+    }
+
     /// The part before the colon: `tool` of `tool:pre`, or the whole name without one.
     pub fn namespace(&self) -> &str {
-        self.0.split_once(':').map_or(&*self.0, |(namespace, _)| namespace)
+        self.as_str().split_once(':').map_or(self.as_str(), |(namespace, _)| namespace)
     }
 }
 
-impl FromStr for ModuleId {
+impl<K: NameKind> FromStr for Name<K> {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let allowed = "use letters, digits, `-`, `_` and `.`";
-        check("module id", allowed, text, |c| {
-            !c.is_whitespace() && !c.is_control() && c != '/' && c != '\\'
-        })?;
-        Ok(Self(Arc::from(text)))
+        if text.is_empty() {
+            return Err(NameError::Empty { what: K::WHAT });
+        }
+        if text.len() > MAX_NAME_BYTES {
+            return Err(NameError::TooLong { what: K::WHAT, bytes: text.len() });
+        }
+        match text.char_indices().find(|(at, c)| !K::fits(*at, *c)) {
+            Some((_, found)) => {
+                Err(NameError::Character { what: K::WHAT, text: text.to_owned(), found, allowed: K::ALLOWED })
+            }
+            None => Ok(Self::shared(text)),
+        }
     }
 }
 
-impl FromStr for SessionId {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        let allowed = "use letters, digits, `-`, `_` and `.`, not starting with a dot";
-        check("session id", allowed, text, |c| {
-            c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@' | '+')
-        })?;
-        if text.starts_with('.') {
-            let text = text.to_owned();
-            return Err(NameError::Character { what: "session id", text, found: '.', allowed });
-        }
-        Ok(Self(Arc::from(text)))
+impl<K> Clone for Name<K> {
+    fn clone(&self) -> Self {
+        Self { text: self.text.clone(), kind: PhantomData }
     }
 }
 
-impl FromStr for EventName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        let allowed = "use `namespace:action`, lower case";
-        check("event name", allowed, text, |c| !c.is_whitespace() && !c.is_control() && c != '*')?;
-        Ok(Self(Arc::from(text)))
+impl<K: NameKind> PartialEq for Name<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
     }
 }
 
-/// What the three names share; written out per type because a generic name would hide which one a function takes.
-mod shared {
-    use super::*;
+impl<K: NameKind> Eq for Name<K> {}
 
-    impl ModuleId {
-        /// The id as text.
-        pub fn as_str(&self) -> &str {
-            &self.0
-        }
+impl<K: NameKind> PartialOrd for Name<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
-    impl SessionId {
-        /// The id as text.
-        pub fn as_str(&self) -> &str {
-            &self.0
-        }
-    }
-    impl EventName {
-        /// The name as text.
-        pub fn as_str(&self) -> &str {
-            &self.0
-        }
-    }
+}
 
-    impl fmt::Display for ModuleId {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(&self.0)
-        }
+impl<K: NameKind> Ord for Name<K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.as_str().cmp(other.as_str())
     }
-    impl fmt::Display for SessionId {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(&self.0)
-        }
-    }
-    impl fmt::Display for EventName {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(&self.0)
-        }
-    }
+}
 
-    impl fmt::Debug for ModuleId {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "`{}`", self.0)
-        }
+impl<K: NameKind> Hash for Name<K> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
     }
-    impl fmt::Debug for SessionId {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "`{}`", self.0)
-        }
-    }
-    impl fmt::Debug for EventName {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "`{}`", self.0)
-        }
-    }
+}
 
-    impl TryFrom<String> for ModuleId {
-        type Error = NameError;
-        fn try_from(text: String) -> Result<Self, NameError> {
-            text.parse()
-        }
+impl<K: NameKind> Borrow<str> for Name<K> {
+    fn borrow(&self) -> &str {
+        self.as_str()
     }
-    impl TryFrom<String> for SessionId {
-        type Error = NameError;
-        fn try_from(text: String) -> Result<Self, NameError> {
-            text.parse()
-        }
+}
+
+impl<K: NameKind> fmt::Display for Name<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
-    impl TryFrom<String> for EventName {
-        type Error = NameError;
-        fn try_from(text: String) -> Result<Self, NameError> {
-            text.parse()
-        }
+}
+
+impl<K: NameKind> fmt::Debug for Name<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.as_str())
+    }
+}
+
+impl<K: NameKind> Serialize for Name<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de, K: NameKind> Deserialize<'de> for Name<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl<K: NameKind> JsonSchema for Name<K> {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed(K::WHAT)
     }
 
-    impl From<ModuleId> for String {
-        fn from(id: ModuleId) -> Self {
-            id.0.as_ref().to_owned()
-        }
-    }
-    impl From<SessionId> for String {
-        fn from(id: SessionId) -> Self {
-            id.0.as_ref().to_owned()
-        }
-    }
-    impl From<EventName> for String {
-        fn from(name: EventName) -> Self {
-            name.0.as_ref().to_owned()
-        }
+    fn inline_schema() -> bool {
+        true
     }
 
-    impl Borrow<str> for ModuleId {
-        fn borrow(&self) -> &str {
-            &self.0
-        }
-    }
-    impl Borrow<str> for EventName {
-        fn borrow(&self) -> &str {
-            &self.0
-        }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
     }
 }
 
@@ -281,5 +292,12 @@ mod tests {
     fn the_package_of_a_module_has_underscores() {
         let id: ModuleId = "loop-streaming".parse().unwrap();
         assert_eq!(id.package(), "amplifier_module_loop_streaming");
+    }
+
+    #[test]
+    fn a_bad_name_is_refused_while_reading_json() {
+        assert!(serde_json::from_str::<ModuleId>("\"a b\"").is_err());
+        let id: ModuleId = serde_json::from_str("\"tool-bash\"").unwrap();
+        assert_eq!(serde_json::to_string(&id).unwrap(), "\"tool-bash\"");
     }
 }

@@ -1,0 +1,62 @@
+//! Events of the kernel's watch over calls, hooks and limits.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Event, KERNEL};
+
+/// A call has been running for longer than expected. It is not over: it may still answer, or meet its deadline.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CallStalled {
+    /// The module that is waited for.
+    pub owner: String,
+    /// What was called.
+    pub operation: String,
+    /// How long it has been running.
+    pub waited_ms: u64,
+    /// When it will be given up.
+    pub deadline_ms: u64,
+}
+
+impl Event for CallStalled {
+    const NAME: &'static str = "call:stalled";
+    const EMITTER: &'static str = KERNEL;
+}
+
+/// A hook handler failed, panicked or ran out of time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HookFailed {
+    /// The handler.
+    pub hook: String,
+    /// The event it was handling.
+    pub event: String,
+    /// What happened.
+    pub error: String,
+    /// `open`: the event went on; `closed`: it was denied.
+    pub policy: String,
+}
+
+impl Event for HookFailed {
+    const NAME: &'static str = "hook:failed";
+    const EMITTER: &'static str = KERNEL;
+}
+
+/// Something was refused because a limit or a rule stands against it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyViolation {
+    /// The limit or rule, such as `injection_size_limit`, `injection_budget_per_turn` or `steps`.
+    pub policy: String,
+    /// Who wanted it: a hook, or the module that would have spent.
+    pub source: String,
+    /// What was refused and why, as a sentence.
+    pub message: String,
+    /// Numbers.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+}
+
+impl Event for PolicyViolation {
+    const NAME: &'static str = "policy:violation";
+    const EMITTER: &'static str = KERNEL;
+}

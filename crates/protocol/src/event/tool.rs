@@ -1,0 +1,103 @@
+//! Events around a tool call, and of what tools read and write.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ErrorInfo, Event, LOOP, TOOL};
+
+/// A tool is about to run. Hooks may deny it, change its input, or ask.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToolPre {
+    /// The tool.
+    pub tool_name: String,
+    /// Its input; what a hook puts here is what the tool gets.
+    #[serde(default)]
+    pub tool_input: Value,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// Joins calls that run side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_group_id: Option<String>,
+}
+
+impl Event for ToolPre {
+    const NAME: &'static str = "tool:pre";
+    const EMITTER: &'static str = LOOP;
+}
+
+/// A tool ran. What a hook puts into `result` is what the model sees.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToolPost {
+    /// The tool.
+    pub tool_name: String,
+    /// The input it ran with.
+    #[serde(default)]
+    pub tool_input: Value,
+    /// What it gave: `{success, output, error}`.
+    #[serde(default)]
+    pub result: Value,
+    /// The same as `result`, under the older name.
+    #[serde(default)]
+    pub tool_result: Value,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// Joins calls that run side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_group_id: Option<String>,
+}
+
+impl Event for ToolPost {
+    const NAME: &'static str = "tool:post";
+    const EMITTER: &'static str = LOOP;
+}
+
+/// A tool could not be run, or broke.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolError {
+    /// The tool.
+    pub tool_name: String,
+    /// What went wrong.
+    pub error: ErrorInfo,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// Joins calls that run side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_group_id: Option<String>,
+}
+
+impl Event for ToolError {
+    const NAME: &'static str = "tool:error";
+    const EMITTER: &'static str = LOOP;
+}
+
+/// A tool wrote a file.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ArtifactWrite {
+    /// The file.
+    pub path: String,
+    /// How many bytes it has now.
+    pub bytes: u64,
+}
+
+impl Event for ArtifactWrite {
+    const NAME: &'static str = "artifact:write";
+    const EMITTER: &'static str = TOOL;
+}
+
+/// A tool read a file.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ArtifactRead {
+    /// The file.
+    pub path: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+}
+
+impl Event for ArtifactRead {
+    const NAME: &'static str = "artifact:read";
+    const EMITTER: &'static str = TOOL;
+}

@@ -1,0 +1,385 @@
+//! What a hook answers: go on, stop, change the data, add to the context, or ask.
+//!
+//! In Rust an answer is one tagged choice, so a denial cannot carry an approval prompt; on the wire it is the one flat
+//! object that the specification shows, every field present. How several answers are joined is the kernel's business.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::message::Role;
+
+/// How long an approval waits unless the hook says otherwise, in seconds.
+pub const DEFAULT_APPROVAL_TIMEOUT: f64 = 300.0;
+
+/// One hook's answer to one event.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(from = "Wire", into = "Wire")]
+pub struct HookResult {
+    /// What shall happen.
+    pub action: HookAction,
+    /// Replacement data for [`HookAction::Modify`]; with any other action, what `emit_and_collect` gathers.
+    pub data: Option<Map<String, Value>>,
+    /// Something to show to the person, whatever the action.
+    pub message: Option<UserMessage>,
+    /// Hide the hook's own output.
+    pub suppress_output: bool,
+    /// Other keys.
+    pub extra: Map<String, Value>,
+}
+
+/// What shall happen.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum HookAction {
+    /// Go on.
+    #[default]
+    Continue,
+    /// Do not do it.
+    Deny {
+        /// Why, for the model to read.
+        reason: String,
+    },
+    /// Go on with other data; see [`HookResult::data`].
+    Modify,
+    /// Tell the model something.
+    InjectContext(Injection),
+    /// Let the person decide.
+    AskUser(Question),
+}
+
+/// Text that a hook adds to the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Injection {
+    /// The text.
+    pub text: String,
+    /// In whose name it is said.
+    pub role: InjectionRole,
+    /// Only for the next model call, never stored.
+    pub ephemeral: bool,
+    /// Put it at the end of the last tool result instead of a message of its own (ephemeral only).
+    pub append_to_last_tool_result: bool,
+}
+
+/// In whose name an injection is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InjectionRole {
+    /// As an instruction.
+    #[default]
+    System,
+    /// As the person.
+    User,
+    /// As the model.
+    Assistant,
+}
+
+impl From<InjectionRole> for Role {
+    fn from(role: InjectionRole) -> Self {
+        match role {
+            InjectionRole::System => Self::System,
+            InjectionRole::User => Self::User,
+            InjectionRole::Assistant => Self::Assistant,
+        }
+    }
+}
+
+/// A question to the person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// What is asked.
+    pub prompt: String,
+    /// The answers on offer. Only `Allow`, `Allow once` and `Allow always` grant.
+    pub options: Vec<String>,
+    /// Seconds to wait.
+    pub timeout: f64,
+    /// What silence means.
+    pub default: ApprovalDefault,
+}
+
+impl Default for Question {
+    fn default() -> Self {
+        Self {
+            prompt: "Allow this operation?".to_owned(),
+            options: vec!["Allow".to_owned(), "Deny".to_owned()],
+            timeout: DEFAULT_APPROVAL_TIMEOUT,
+            default: ApprovalDefault::Deny,
+        }
+    }
+}
+
+/// What silence means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalDefault {
+    /// Yes.
+    Allow,
+    /// No.
+    #[default]
+    Deny,
+}
+
+/// Something to show to the person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UserMessage {
+    /// The text.
+    pub text: String,
+    /// How serious it is.
+    pub level: MessageLevel,
+    /// Who says it, if not the hook's own name.
+    pub source: Option<String>,
+}
+
+/// How serious a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageLevel {
+    /// For information.
+    #[default]
+    Info,
+    /// Something to look at.
+    Warning,
+    /// Something went wrong.
+    Error,
+}
+
+impl HookResult {
+    /// Go on.
+    pub fn proceed() -> Self {
+        Self::default()
+    }
+
+    /// Do not do it.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self::from(HookAction::Deny { reason: reason.into() })
+    }
+
+    /// Go on with other data.
+    pub fn modify(data: Map<String, Value>) -> Self {
+        Self { action: HookAction::Modify, data: Some(data), ..Self::default() }
+    }
+
+    /// Tell the model something that stays in the conversation.
+    pub fn inject(text: impl Into<String>) -> Self {
+        Self::from(HookAction::InjectContext(Injection {
+            text: text.into(),
+            role: InjectionRole::default(),
+            ephemeral: false,
+            append_to_last_tool_result: false,
+        }))
+    }
+
+    /// Let the person decide.
+    pub fn ask(prompt: impl Into<String>) -> Self {
+        Self::from(HookAction::AskUser(Question { prompt: prompt.into(), ..Question::default() }))
+    }
+
+    /// The same answer, with something to show to the person.
+    #[must_use]
+    pub fn showing(mut self, text: impl Into<String>, level: MessageLevel) -> Self {
+        self.message = Some(UserMessage { text: text.into(), level, source: None });
+        self
+    }
+}
+
+impl From<HookAction> for HookResult {
+    fn from(action: HookAction) -> Self {
+        Self { action, ..Self::default() }
+    }
+}
+
+/// The word of an action on the wire.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    #[default]
+    Continue,
+    Deny,
+    Modify,
+    InjectContext,
+    AskUser,
+}
+
+/// The flat object of the specification. Readers forgive what is missing; the writer leaves nothing out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Wire {
+    #[serde(default)]
+    action: Word,
+    #[serde(default)]
+    data: Option<Map<String, Value>>,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    context_injection: Option<String>,
+    #[serde(default)]
+    context_injection_role: InjectionRole,
+    #[serde(default)]
+    ephemeral: bool,
+    #[serde(default)]
+    approval_prompt: Option<String>,
+    #[serde(default)]
+    approval_options: Option<Vec<String>>,
+    #[serde(default = "default_timeout")]
+    approval_timeout: f64,
+    #[serde(default)]
+    approval_default: ApprovalDefault,
+    #[serde(default)]
+    suppress_output: bool,
+    #[serde(default)]
+    user_message: Option<String>,
+    #[serde(default)]
+    user_message_level: MessageLevel,
+    #[serde(default)]
+    user_message_source: Option<String>,
+    #[serde(default)]
+    append_to_last_tool_result: bool,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+fn default_timeout() -> f64 {
+    DEFAULT_APPROVAL_TIMEOUT
+}
+
+impl From<Wire> for HookResult {
+    fn from(wire: Wire) -> Self {
+        let action = match wire.action {
+            Word::Continue => HookAction::Continue,
+            Word::Deny => {
+                HookAction::Deny { reason: wire.reason.unwrap_or_else(|| "denied by hook".to_owned()) }
+            }
+            Word::Modify => HookAction::Modify,
+            Word::InjectContext => HookAction::InjectContext(Injection {
+                text: wire.context_injection.unwrap_or_default(),
+                role: wire.context_injection_role,
+                ephemeral: wire.ephemeral,
+                append_to_last_tool_result: wire.append_to_last_tool_result,
+            }),
+            Word::AskUser => {
+                let usual = Question::default();
+                let timeout_fits = wire.approval_timeout.is_finite() && wire.approval_timeout > 0.0;
+                HookAction::AskUser(Question {
+                    prompt: wire.approval_prompt.unwrap_or(usual.prompt),
+                    options: wire
+                        .approval_options
+                        .filter(|options| !options.is_empty())
+                        .unwrap_or(usual.options),
+                    timeout: if timeout_fits { wire.approval_timeout } else { usual.timeout },
+                    default: wire.approval_default,
+                })
+            }
+        };
+        let message = wire.user_message.filter(|text| !text.is_empty()).map(|text| UserMessage {
+            text,
+            level: wire.user_message_level,
+            source: wire.user_message_source,
+        });
+        Self { action, data: wire.data, message, suppress_output: wire.suppress_output, extra: wire.extra }
+    }
+}
+
+impl From<HookResult> for Wire {
+    fn from(result: HookResult) -> Self {
+        let (text, level, source) = match result.message {
+            Some(message) => (Some(message.text), message.level, message.source),
+            None => (None, MessageLevel::default(), None),
+        };
+        let mut wire = Self {
+            action: Word::Continue,
+            data: result.data,
+            reason: None,
+            context_injection: None,
+            context_injection_role: InjectionRole::default(),
+            ephemeral: false,
+            approval_prompt: None,
+            approval_options: None,
+            approval_timeout: DEFAULT_APPROVAL_TIMEOUT,
+            approval_default: ApprovalDefault::default(),
+            suppress_output: result.suppress_output,
+            user_message: text,
+            user_message_level: level,
+            user_message_source: source,
+            append_to_last_tool_result: false,
+            extra: result.extra,
+        };
+        match result.action {
+            HookAction::Continue => {}
+            HookAction::Deny { reason } => {
+                wire.action = Word::Deny;
+                wire.reason = Some(reason);
+            }
+            HookAction::Modify => wire.action = Word::Modify,
+            HookAction::InjectContext(injection) => {
+                wire.action = Word::InjectContext;
+                wire.context_injection = Some(injection.text);
+                wire.context_injection_role = injection.role;
+                wire.ephemeral = injection.ephemeral;
+                wire.append_to_last_tool_result = injection.append_to_last_tool_result;
+            }
+            HookAction::AskUser(question) => {
+                wire.action = Word::AskUser;
+                wire.approval_prompt = Some(question.prompt);
+                wire.approval_options = Some(question.options);
+                wire.approval_timeout = question.timeout;
+                wire.approval_default = question.default;
+            }
+        }
+        wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_default_answer_is_the_documented_object() {
+        assert_eq!(
+            serde_json::to_value(HookResult::proceed()).unwrap(),
+            json!({
+                "action": "continue", "data": null, "reason": null, "context_injection": null,
+                "context_injection_role": "system", "ephemeral": false, "approval_prompt": null,
+                "approval_options": null, "approval_timeout": 300.0, "approval_default": "deny",
+                "suppress_output": false, "user_message": null, "user_message_level": "info",
+                "user_message_source": null, "append_to_last_tool_result": false
+            })
+        );
+        assert_eq!(serde_json::from_str::<HookResult>("{}").unwrap(), HookResult::proceed());
+    }
+
+    #[test]
+    fn an_unknown_action_role_or_level_is_an_error() {
+        for bad in [
+            json!({"action": "explode"}),
+            json!({"action": "inject_context", "context_injection_role": "System"}),
+            json!({"user_message_level": "loud"}),
+        ] {
+            assert!(serde_json::from_value::<HookResult>(bad.clone()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_answer_comes_back_equal() {
+        let question = Question { timeout: 5.5, default: ApprovalDefault::Allow, ..Question::default() };
+        for result in [
+            HookResult::deny("no"),
+            HookResult::modify(Map::from_iter([("a".to_owned(), json!(1))])),
+            HookResult::inject("note").showing("seen", MessageLevel::Warning),
+            HookAction::AskUser(question).into(),
+        ] {
+            let json = serde_json::to_value(&result).unwrap();
+            assert_eq!(serde_json::from_value::<HookResult>(json).unwrap(), result);
+        }
+    }
+
+    #[test]
+    fn a_reader_forgives_a_missing_reason_and_a_foolish_timeout() {
+        let deny: HookResult = serde_json::from_value(json!({"action": "deny"})).unwrap();
+        assert_eq!(deny, HookResult::deny("denied by hook"));
+        let ask: HookResult =
+            serde_json::from_value(json!({"action": "ask_user", "approval_timeout": -1.0, "vendor": 1}))
+                .unwrap();
+        assert_eq!(ask.action, HookAction::AskUser(Question::default()));
+        assert_eq!(ask.extra.get("vendor"), Some(&json!(1)));
+    }
+}
