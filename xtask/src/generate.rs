@@ -52,7 +52,10 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Outcome, TaskError> {
             None => say(&format!("{} is current", page.path))?,
             Some(hint) => {
                 outcome = Outcome::Found;
-                say(&format!("{}: [stale] it differs from the types\n{hint}\n  cure: run `cargo xtask gen` and commit the page", page.path))?;
+                say(&format!(
+                    "{}: [stale] it differs from the types\n{hint}\n  cure: run `cargo xtask gen` and commit the page",
+                    page.path
+                ))?;
             }
         }
     }

@@ -66,7 +66,7 @@ const INTRODUCTION: &str = "\
 # Events
 
 A hook registers for an event by its name, for a namespace with `namespace:*`, or for everything with `*`. The payload is
-a JSON object with the fields below. Readers keep fields they do not know; a later version may add some.
+a JSON object with the fields below. Readers ignore fields they do not know; a later version may add some.
 ";
 
 fn section(entry: &EventEntry) -> String {
