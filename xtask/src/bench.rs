@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::output::{TaskError, say};
-use crate::process::{Captured, capture, capture_quietly};
+use crate::process::{capture, capture_quietly};
 use crate::workspace::Workspace;
 use measurement::Run;
 
@@ -71,8 +71,7 @@ fn measure_public(workspace: &Workspace) -> Result<Run, TaskError> {
 
     let mut command = Command::new(&python);
     command.arg(workspace.root.join("xtask/bench/public_kernel.py"));
-    let Captured { stdout } = capture_quietly(&mut command, PUBLIC_LIMIT)?;
-    let run = Run::read(&stdout);
+    let run = Run::read(&capture_quietly(&mut command, PUBLIC_LIMIT)?.stdout);
     if run.is_empty() {
         return Err(TaskError::NoMeasurement { command: "xtask/bench/public_kernel.py".into() });
     }

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::Outcome;
-use crate::output::{TaskError, complain, say};
-use crate::process::{capture_quietly, stream};
+use crate::output::{TaskError, say};
+use crate::process::{Captured, capture_any, capture_quietly, stream};
 use crate::workspace::{Workspace, rust_files};
 
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -21,6 +21,9 @@ const MAX_INPUT_BYTES: u32 = 8192;
 
 /// One input that takes this long counts as a hang.
 const SECONDS_PER_INPUT: u32 = 5;
+
+/// Reading the corpus comes before the clock of a run starts, and takes its own time.
+const GRACE_SECONDS: u64 = 120;
 
 /// Builds the targets and runs all of them, or one.
 pub(crate) fn run(workspace: &Workspace, seconds: u64, only: Option<&str>) -> Result<Outcome, TaskError> {
@@ -35,21 +38,33 @@ pub(crate) fn run(workspace: &Workspace, seconds: u64, only: Option<&str>) -> Re
 
     let mut outcome = Outcome::Clean;
     for name in chosen {
-        let artifacts = output.join("artifacts").join(name);
-        match run_target(&folder, &binaries, &output, name, seconds) {
-            Ok(()) => say(&format!("fuzz target `{name}`: {seconds} s, nothing found"))?,
-            Err(error @ TaskError::Status { .. }) => {
-                outcome = Outcome::Found;
-                complain(&error);
-                let kept = workspace.relative(&artifacts);
-                say(&format!(
-                    "fuzz target `{name}`: an input broke it; it is kept in `{kept}`\n  cure: mend the reader and put the input into `fuzz/seeds/{name}/`"
-                ))?;
-            }
-            Err(error) => return Err(error),
+        let run = run_target(&folder, &binaries, &output, name, seconds)?;
+        if run.succeeded() {
+            let inputs = statistic(&run.stderr, "number_of_executed_units").unwrap_or("an unknown number of");
+            say(&format!("fuzz target `{name}`: {inputs} inputs in {seconds} s, nothing found"))?;
+            continue;
         }
+        outcome = Outcome::Found;
+        let kept = workspace.relative(&output.join("artifacts").join(name));
+        say(&format!(
+            "{}\nfuzz target `{name}`: an input broke it; it is kept in `{kept}`\n  \
+             cure: mend the reader and put the input into `fuzz/seeds/{name}/`",
+            last_lines(&run.stderr, 40)
+        ))?;
     }
     Ok(outcome)
+}
+
+/// A number from libFuzzer's closing statistics.
+fn statistic<'a>(said: &'a str, name: &str) -> Option<&'a str> {
+    said.lines()
+        .find_map(|line| line.strip_prefix("stat::")?.strip_prefix(name)?.strip_prefix(':'))
+        .map(str::trim)
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines.get(lines.len().saturating_sub(count)..).unwrap_or(&[]).join("\n")
 }
 
 /// The targets by the names of their files.
@@ -82,7 +97,7 @@ fn run_target(
     output: &Path,
     name: &str,
     seconds: u64,
-) -> Result<(), TaskError> {
+) -> Result<Captured, TaskError> {
     let corpus = output.join("corpus").join(name);
     let artifacts = output.join("artifacts").join(name);
     for folder in [&corpus, &artifacts] {
@@ -95,7 +110,8 @@ fn run_target(
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     // libFuzzer writes what it learns into the first folder and only reads the second.
     command.arg(corpus).arg(folder.join("seeds").join(name));
-    stream(&mut command)
+    // Captured, because libFuzzer talks a lot and means little by it unless something was found.
+    capture_any(&mut command, Duration::from_secs(seconds + GRACE_SECONDS))
 }
 
 fn host_triple() -> Result<String, TaskError> {
@@ -113,6 +129,14 @@ fn host_triple() -> Result<String, TaskError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_closing_statistics_are_read() {
+        let said = "INFO: x\nstat::number_of_executed_units: 790794\nstat::peak_rss_mb:              34\n";
+        assert_eq!(statistic(said, "number_of_executed_units"), Some("790794"));
+        assert_eq!(statistic(said, "number"), None);
+        assert_eq!(last_lines("a\nb\nc", 2), "b\nc");
+    }
 
     #[test]
     fn targets_are_the_files_of_the_folder() {

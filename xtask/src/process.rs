@@ -1,17 +1,35 @@
 //! Runs other programs: streamed to the terminal, or captured with a deadline. It knows no particular program.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::output::TaskError;
 
-/// What a captured program printed.
+/// What a captured program printed and how it ended.
 #[derive(Debug)]
 pub(crate) struct Captured {
     pub(crate) stdout: String,
+    /// Empty when standard error went to the terminal.
+    pub(crate) stderr: String,
+    status: ExitStatus,
+}
+
+impl Captured {
+    pub(crate) fn succeeded(&self) -> bool {
+        self.status.success()
+    }
+
+    fn or_status_error(self, command: &Command) -> Result<Self, TaskError> {
+        if self.succeeded() {
+            return Ok(self);
+        }
+        let last = self.stderr.lines().rfind(|text| !text.trim().is_empty()).unwrap_or("");
+        let said = last.trim().to_owned();
+        Err(TaskError::Status { command: line(command), status: self.status.to_string(), said })
+    }
 }
 
 /// Runs a program whose output goes straight to the terminal.
@@ -25,11 +43,16 @@ pub(crate) fn stream(command: &mut Command) -> Result<(), TaskError> {
 
 /// Runs a program, keeps its standard output, and stops it after `limit`. Standard error goes to the terminal.
 pub(crate) fn capture(command: &mut Command, limit: Duration) -> Result<Captured, TaskError> {
-    run(command.stderr(Stdio::inherit()), limit)
+    run(command.stderr(Stdio::inherit()), limit)?.or_status_error(command)
 }
 
 /// Like [`capture`], but keeps standard error quiet and puts its last line into the error.
 pub(crate) fn capture_quietly(command: &mut Command, limit: Duration) -> Result<Captured, TaskError> {
+    run(command.stderr(Stdio::piped()), limit)?.or_status_error(command)
+}
+
+/// Like [`capture_quietly`], but ending badly is not an error: the caller wants to know what was said.
+pub(crate) fn capture_any(command: &mut Command, limit: Duration) -> Result<Captured, TaskError> {
     run(command.stderr(Stdio::piped()), limit)
 }
 
@@ -57,11 +80,7 @@ fn run(command: &mut Command, limit: Duration) -> Result<Captured, TaskError> {
     }
     let status = child.wait().map_err(|source| TaskError::Start { program: program(command), source })?;
     let [stdout, stderr] = texts;
-    if status.success() {
-        return Ok(Captured { stdout });
-    }
-    let said = stderr.lines().rfind(|text| !text.trim().is_empty()).unwrap_or("").trim().to_owned();
-    Err(TaskError::Status { command: line(command), status: status.to_string(), said })
+    Ok(Captured { stdout, stderr, status })
 }
 
 fn read_in_background<R: Read + Send + 'static>(mut pipe: R) -> mpsc::Receiver<String> {

@@ -114,7 +114,7 @@ fn machine_paths(file: &SourceFile) -> Vec<Finding> {
 fn machine_path(line: &str, folder: &str) -> Option<String> {
     line.match_indices(folder).find_map(|(at, _)| {
         let before = line.get(..at)?.chars().next_back();
-        // `docs/work/x` and `https://host/home/x` are not paths of a machine; `file:///home/x` is.
+        // A folder of that name inside another path or a web address is not a path of a machine; after `file://` it is.
         if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '}' | '>' | '~')) {
             return None;
         }
