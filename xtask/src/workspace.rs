@@ -57,9 +57,9 @@ impl Workspace {
         serde_json::from_str(&captured.stdout).map_err(TaskError::Metadata)
     }
 
-    /// A path as people write it: relative to the root, with forward slashes.
+    /// A path as people write it: relative to the root, with forward slashes. One outside the root stays as it is.
     pub(crate) fn relative(&self, path: &Path) -> String {
-        let path = path.strip_prefix(&self.root).unwrap_or(path);
+        let Ok(path) = path.strip_prefix(&self.root) else { return path.display().to_string() };
         let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
         parts.join("/")
     }
