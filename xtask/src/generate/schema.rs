@@ -151,7 +151,7 @@ pub(crate) fn anchor(heading: &str) -> String {
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
 
-/// Links between Rust items mean nothing outside rustdoc: [`X`] becomes `X`.
+/// Links between Rust items mean nothing outside rustdoc; the name stays, its brackets go.
 fn plain_links(text: &str) -> String {
     text.replace("[`", "`").replace("`]", "`")
 }
