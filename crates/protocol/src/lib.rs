@@ -3,7 +3,7 @@
 //! | what | where |
 //! |---|---|
 //! | names that were parsed once | [`ids`] |
-//! | what to mount | `mount_plan`, `locate` |
+//! | what to mount | [`mount_plan`], [`locate`] |
 //! | conversations | [`message`], [`content`], [`tool`], [`text`] |
 //! | model calls | [`chat`], [`stream`], [`usage`], [`provider`], [`llm_error`] |
 //! | hooks and events | [`hook`], [`event`] |
@@ -18,8 +18,10 @@ pub mod event;
 pub mod hook;
 pub mod ids;
 pub mod llm_error;
+pub mod locate;
 pub mod message;
 pub mod module_info;
+pub mod mount_plan;
 pub mod provider;
 pub mod record;
 pub mod spend;

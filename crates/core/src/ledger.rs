@@ -1,0 +1,343 @@
+//! The ledger: what a tree of sessions has spent, and the refusal to spend more.
+//!
+//! Amounts are reserved before a call and settled after it. A reservation counts against every session up to the root,
+//! so no number of children together passes a limit. The kernel counts and refuses; which limits there are is policy.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::spend::{Amounts, Limits, Unit};
+use amplifier_protocol::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+use crate::sync::lock;
+
+/// A limit stands against the next call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{}", self.describe())]
+pub struct LimitReached {
+    /// Which limit.
+    pub unit: Unit,
+    /// The session whose limit it is.
+    pub session_id: SessionId,
+    /// The limit.
+    pub limit: u64,
+    /// What was spent or reserved already.
+    pub used: u64,
+    /// What was asked for on top.
+    pub asked: u64,
+    /// Who asked.
+    pub asked_by: String,
+    /// Who spent, the largest first.
+    pub spent_by: Vec<(String, u64)>,
+}
+
+impl LimitReached {
+    fn describe(&self) -> String {
+        let (limit, used) = (self.amount(self.limit), self.amount(self.used));
+        let spenders: Vec<_> =
+            self.spent_by.iter().take(3).map(|(who, much)| format!("{who} {}", self.amount(*much))).collect();
+        let by =
+            if spenders.is_empty() { String::new() } else { format!(" (spent by {})", spenders.join(", ")) };
+        format!(
+            "limit of {limit} {} reached in session `{}`: {used} used{by}, `{}` asked for {} more",
+            self.unit,
+            self.session_id,
+            self.asked_by,
+            self.amount(self.asked)
+        )
+    }
+
+    fn amount(&self, raw: u64) -> String {
+        match self.unit {
+            Unit::CostNanos => format!("${}", amplifier_protocol::usage::Usd::from_nanos(raw)),
+            Unit::WallMillis => format!("{:.1} s of", Duration::from_millis(raw).as_secs_f64()),
+            _ => raw.to_string(),
+        }
+    }
+}
+
+/// One session's account in the ledger of its tree. Clones are the same account.
+#[derive(Clone)]
+pub struct Ledger {
+    tree: Arc<Tree>,
+    account: usize,
+}
+
+struct Tree {
+    clock: Arc<dyn Clock>,
+    // One lock for the whole tree: a reservation must see all its ancestors in one state. Held for additions only.
+    accounts: Mutex<BTreeMap<usize, Account>>,
+}
+
+struct Account {
+    session_id: SessionId,
+    parent: Option<usize>,
+    depth: u64,
+    live_children: u64,
+    limits: Limits,
+    opened: Timestamp,
+    reserved: Amounts,
+    spent: BTreeMap<Arc<str>, Amounts>,
+    total: Amounts,
+}
+
+impl Account {
+    fn new(
+        session_id: SessionId,
+        parent: Option<usize>,
+        depth: u64,
+        limits: Limits,
+        opened: Timestamp,
+    ) -> Self {
+        Self {
+            session_id,
+            parent,
+            depth,
+            live_children: 0,
+            limits,
+            opened,
+            reserved: Amounts::default(),
+            spent: BTreeMap::new(),
+            total: Amounts::default(),
+        }
+    }
+
+    fn refusal(&self, unit: Unit, used: u64, asked: u64, asked_by: &str) -> Option<LimitReached> {
+        let limit = self.limits.of(unit)?;
+        if used.saturating_add(asked) <= limit {
+            return None;
+        }
+        let mut spent_by: Vec<_> = self
+            .spent
+            .iter()
+            .map(|(who, much)| (who.to_string(), much.of(unit)))
+            .filter(|(_, much)| *much > 0)
+            .collect();
+        spent_by.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let (session_id, asked_by) = (self.session_id.clone(), asked_by.to_owned());
+        Some(LimitReached { unit, session_id, limit, used, asked, asked_by, spent_by })
+    }
+
+    fn spend(&mut self, spender: &Arc<str>, amounts: &Amounts) {
+        self.total = self.total.plus(amounts);
+        let of_spender = self.spent.entry(Arc::clone(spender)).or_default();
+        *of_spender = of_spender.plus(amounts);
+    }
+}
+
+/// What an account says about itself: its own spending and that of its children.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Statement {
+    /// Everything spent.
+    pub total: Amounts,
+    /// Held back for calls that still run.
+    pub reserved: Amounts,
+    /// By whom; the parts sum to the total.
+    pub by_spender: BTreeMap<String, Amounts>,
+}
+
+impl Ledger {
+    /// The ledger of a root session.
+    pub fn root(session_id: SessionId, limits: Limits, clock: Arc<dyn Clock>) -> Self {
+        let account = Account::new(session_id, None, 0, limits, clock.now());
+        let accounts = Mutex::new(BTreeMap::from([(0, account)]));
+        Self { tree: Arc::new(Tree { clock, accounts }), account: 0 }
+    }
+
+    /// The account of a new child, if depth, width and number of spawned sessions allow one.
+    pub fn child(&self, session_id: SessionId, limits: Limits) -> Result<Self, LimitReached> {
+        let spawner: Arc<str> = Arc::from("session.spawn");
+        let one = Amounts { spawns: 1, ..Amounts::default() };
+        let mut accounts = lock(&self.tree.accounts);
+        refuse_over_limit(&accounts, self.account, &one, &spawner)?;
+        let (depth, live) = accounts.get(&self.account).map_or((0, 0), |a| (a.depth, a.live_children));
+        for ancestor in lineage(&accounts, self.account) {
+            let below = (depth + 1).saturating_sub(ancestor.depth);
+            if let Some(refusal) = ancestor.refusal(Unit::SpawnDepth, below - 1, 1, &spawner) {
+                return Err(refusal);
+            }
+        }
+        if let Some(parent) = accounts.get(&self.account)
+            && let Some(refusal) = parent.refusal(Unit::SpawnWidth, live, 1, &spawner)
+        {
+            return Err(refusal);
+        }
+        each_in_lineage(&mut accounts, self.account, |ancestor| ancestor.spend(&spawner, &one));
+        if let Some(parent) = accounts.get_mut(&self.account) {
+            parent.live_children += 1;
+        }
+        let number = accounts.keys().next_back().map_or(0, |last| last + 1);
+        let account = Account::new(session_id, Some(self.account), depth + 1, limits, self.tree.clock.now());
+        accounts.insert(number, account);
+        Ok(Self { tree: Arc::clone(&self.tree), account: number })
+    }
+
+    /// Ends this account: its parent may have another child in its place. What it spent stays spent above.
+    pub fn close(&self) {
+        let mut accounts = lock(&self.tree.accounts);
+        let parent = accounts.get(&self.account).and_then(|account| account.parent);
+        if parent.is_none() || accounts.remove(&self.account).is_none() {
+            return;
+        }
+        if let Some(parent) = parent.and_then(|parent| accounts.get_mut(&parent)) {
+            parent.live_children = parent.live_children.saturating_sub(1);
+        }
+    }
+
+    /// Holds amounts back for a call, here and in every ancestor, or says which limit stands against it.
+    pub fn reserve(&self, spender: &str, amounts: Amounts) -> Result<Reservation, LimitReached> {
+        let mut accounts = lock(&self.tree.accounts);
+        refuse_over_limit(&accounts, self.account, &amounts, spender)?;
+        self.refuse_late(&accounts, spender)?;
+        each_in_lineage(&mut accounts, self.account, |account| {
+            account.reserved = account.reserved.plus(&amounts)
+        });
+        Ok(Reservation { ledger: self.clone(), spender: Arc::from(spender), amounts, open: true })
+    }
+
+    /// Whether any limit of this unit stands here or above, so that an estimate is worth making.
+    pub fn limits(&self, unit: Unit) -> bool {
+        let accounts = lock(&self.tree.accounts);
+        lineage(&accounts, self.account).any(|account| account.limits.of(unit).is_some())
+    }
+
+    /// How much of the wall time is left, where it is limited.
+    pub fn wall_time_left(&self) -> Option<Duration> {
+        let now = self.tree.clock.now();
+        let accounts = lock(&self.tree.accounts);
+        let left = lineage(&accounts, self.account).filter_map(|account| {
+            let limit = Duration::from_millis(account.limits.of(Unit::WallMillis)?);
+            Some(limit.saturating_sub(now.since(account.opened)))
+        });
+        left.min()
+    }
+
+    /// The refusal of a session that is out of time, if it is.
+    pub fn out_of_time(&self, asked_by: &str) -> Result<(), LimitReached> {
+        self.refuse_late(&lock(&self.tree.accounts), asked_by)
+    }
+
+    /// What was spent, and by whom.
+    pub fn statement(&self) -> Statement {
+        let accounts = lock(&self.tree.accounts);
+        let account = accounts.get(&self.account);
+        Statement {
+            total: account.map_or_else(Amounts::default, |account| account.total),
+            reserved: account.map_or_else(Amounts::default, |account| account.reserved),
+            by_spender: account
+                .into_iter()
+                .flat_map(|account| account.spent.iter())
+                .map(|(who, much)| (who.to_string(), *much))
+                .collect(),
+        }
+    }
+
+    /// Books what an earlier process spent in this session, so that limits outlive a restart.
+    pub fn carry_over(&self, spender: &str, amounts: &Amounts) {
+        let spender = Arc::from(spender);
+        each_in_lineage(&mut lock(&self.tree.accounts), self.account, |account| {
+            account.spend(&spender, amounts)
+        });
+    }
+
+    fn refuse_late(&self, accounts: &BTreeMap<usize, Account>, asked_by: &str) -> Result<(), LimitReached> {
+        let now = self.tree.clock.now();
+        for account in lineage(accounts, self.account) {
+            let used = u64::try_from(now.since(account.opened).as_millis()).unwrap_or(u64::MAX);
+            if let Some(refusal) = account.refusal(Unit::WallMillis, used, 0, asked_by) {
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse_over_limit(
+    accounts: &BTreeMap<usize, Account>,
+    account: usize,
+    asked: &Amounts,
+    asked_by: &str,
+) -> Result<(), LimitReached> {
+    for ancestor in lineage(accounts, account) {
+        let used = ancestor.total.plus(&ancestor.reserved);
+        for unit in Unit::SPENT {
+            // A unit whose limit is used up refuses even a call that cannot tell what it will need of it.
+            let exhausted = ancestor.limits.of(unit).is_some_and(|limit| used.of(unit) >= limit);
+            let counts = matches!(unit, Unit::Tokens | Unit::CostNanos) && asked.steps > 0;
+            let asks = if counts && exhausted { asked.of(unit).max(1) } else { asked.of(unit) };
+            if asks == 0 {
+                continue;
+            }
+            if let Some(refusal) = ancestor.refusal(unit, used.of(unit), asks, asked_by) {
+                return Err(refusal);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An account and its ancestors, up to the root.
+fn lineage(accounts: &BTreeMap<usize, Account>, from: usize) -> impl Iterator<Item = &Account> {
+    std::iter::successors(accounts.get(&from), |account| {
+        account.parent.and_then(|parent| accounts.get(&parent))
+    })
+}
+
+fn each_in_lineage(
+    accounts: &mut BTreeMap<usize, Account>,
+    from: usize,
+    mut visit: impl FnMut(&mut Account),
+) {
+    let mut next = Some(from);
+    while let Some(account) = next.and_then(|number| accounts.get_mut(&number)) {
+        visit(account);
+        next = account.parent;
+    }
+}
+
+/// Amounts held back for a running call.
+///
+/// Dropping it unsettled books everything that was held back: a call that was cut off may have spent it, and a ledger
+/// that guesses low lets a session overspend.
+#[must_use = "settle it with what the call really spent"]
+pub struct Reservation {
+    ledger: Ledger,
+    spender: Arc<str>,
+    amounts: Amounts,
+    open: bool,
+}
+
+impl Reservation {
+    /// Books what was really spent and gives the rest back.
+    pub fn settle(mut self, spent: Amounts) {
+        self.close(&spent);
+    }
+
+    /// Gives everything back: the call never began.
+    pub fn release(self) {
+        self.settle(Amounts::default());
+    }
+
+    fn close(&mut self, spent: &Amounts) {
+        if std::mem::take(&mut self.open) {
+            let mut accounts = lock(&self.ledger.tree.accounts);
+            each_in_lineage(&mut accounts, self.ledger.account, |account| {
+                account.reserved = account.reserved.minus(&self.amounts);
+                if *spent != Amounts::default() {
+                    account.spend(&self.spender, spent);
+                }
+            });
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let amounts = self.amounts;
+        self.close(&amounts);
+    }
+}
