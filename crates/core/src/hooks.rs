@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::EventName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
-use crate::contracts::{HookEvent, HookHandler};
+use crate::contracts::{HookEvent, HookFailure, HookHandler};
 use crate::sync::{read, write};
-use crate::watch::within;
+use crate::watch::{Fault, within};
 
 mod outcome;
 mod pattern;
@@ -98,6 +99,8 @@ pub struct HandlerTiming {
     /// Its longest run.
     pub max_micros: u64,
 }
+
+type Answer = Result<Result<HookResult, HookFailure>, Fault>;
 
 struct Registration {
     id: HandlerId,
@@ -187,7 +190,7 @@ impl Hooks {
             let timeout = entry.spec.timeout.unwrap_or(self.default_timeout);
             let answer = within(timeout, entry.handler.handle(&event)).await;
             let after = self.clock.now();
-            entry.note(after.since(before), matches!(answer, Ok(Ok(_))));
+            entry.note(after.since(before), &answer);
             before = after;
             let error = match answer {
                 Ok(Ok(result)) => {
@@ -216,7 +219,7 @@ impl Hooks {
         for entry in self.hearing(&event.name) {
             let before = self.clock.now();
             let answer = within(timeout, entry.handler.handle(&event)).await;
-            entry.note(self.clock.now().since(before), matches!(answer, Ok(Ok(_))));
+            entry.note(self.clock.now().since(before), &answer);
             if let Ok(Ok(result)) = answer {
                 gathered.extend(result.data);
             }
@@ -236,12 +239,12 @@ impl Hooks {
 }
 
 impl Registration {
-    fn note(&self, took: Duration, succeeded: bool) {
+    fn note(&self, took: Duration, answer: &Answer) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.total_micros.fetch_add(micros, Ordering::Relaxed);
         self.max_micros.fetch_max(micros, Ordering::Relaxed);
-        if !succeeded {
+        if !matches!(answer, Ok(Ok(_))) {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
     }

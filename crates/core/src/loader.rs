@@ -377,7 +377,9 @@ impl MountCx {
     /// Mounts a provider: under the plan's `instance_id`, else under its own name.
     pub fn mount_provider(&self, provider: Arc<dyn Provider>) {
         let name = self.instance_id.clone().unwrap_or_else(|| provider.name().to_owned());
-        self.warn_if_taken("provider", &name, self.coordinator.provider(&name).is_some());
+        if self.coordinator.provider(&name).is_some() {
+            self.warn(format!("provider `{name}` of another module is replaced"));
+        }
         self.note(&name, Undo::Provider(name.clone()));
         self.coordinator.mount_provider(self.module.clone(), &name, provider);
     }
@@ -385,7 +387,9 @@ impl MountCx {
     /// Mounts a tool under the name of its spec.
     pub fn mount_tool(&self, tool: Arc<dyn Tool>) {
         let name = tool.spec().name;
-        self.warn_if_taken("tool", &name, self.coordinator.tool(&name).is_some());
+        if self.coordinator.tool(&name).is_some() {
+            self.warn(format!("tool `{name}` of another module is replaced"));
+        }
         self.note(&name, Undo::Tool(name.clone()));
         self.coordinator.mount_tool(self.module.clone(), tool);
     }
@@ -410,12 +414,6 @@ impl MountCx {
     /// Does something once every module is mounted.
     pub fn on_session_ready(&self, ready: impl Ready + 'static) {
         self.coordinator.push_ready(self.module.clone(), Box::new(ready));
-    }
-
-    fn warn_if_taken(&self, what: &str, name: &str, taken: bool) {
-        if taken {
-            self.warn(format!("{what} `{name}` of another module is replaced"));
-        }
     }
 
     fn note(&self, name: &str, undo: Undo) {

@@ -13,8 +13,10 @@ use crate::watch::within;
 #[derive(Default)]
 pub(super) struct Capabilities {
     by_name: IndexMap<String, Capability>,
-    channels: IndexMap<String, Vec<(String, Arc<dyn Contributor>)>>,
+    channels: IndexMap<String, Vec<NamedContributor>>,
 }
+
+type NamedContributor = (String, Arc<dyn Contributor>);
 
 impl Coordinator {
     /// Offers something under a name; the last offer counts.
