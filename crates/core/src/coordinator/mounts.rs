@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::tool::ToolSpec;
+use amplifier_protocol::tool::{Effects, ToolSpec};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
@@ -36,6 +36,7 @@ impl<T: ?Sized> Clone for Mounted<T> {
 pub(super) struct MountedTool {
     pub(super) tool: Mounted<dyn Tool>,
     pub(super) spec: Arc<ToolSpec>,
+    pub(super) effects: Effects,
 }
 
 /// A place where modules are mounted, as the specification names it.
@@ -111,7 +112,8 @@ impl Coordinator {
     /// Mounts a tool under the name of its spec, replacing another of that name.
     pub fn mount_tool(&self, owner: ModuleId, item: Arc<dyn Tool>) {
         let spec = Arc::new(item.spec());
-        let entry = MountedTool { tool: Mounted { owner, item }, spec: Arc::clone(&spec) };
+        let effects = item.effects();
+        let entry = MountedTool { tool: Mounted { owner, item }, spec: Arc::clone(&spec), effects };
         let old = write(&self.0.mounts).tools.insert(spec.name.clone(), entry);
         drop(old);
     }
