@@ -35,7 +35,7 @@ mod mounts;
 pub use calls::{CallError, InFlight};
 pub use emit::Emitted;
 pub use injections::InjectionRefused;
-pub(crate) use mounts::Mounts;
+pub(crate) use mounts::{Mounts, Replaced};
 pub use mounts::{MountError, MountPoint};
 
 /// The hub of one session. Clones are the same hub.
@@ -88,6 +88,7 @@ struct Inner {
     requests: AtomicU64,
     // Outcomes that a hosted loop was shown and has not yet asked to apply, by the number it was given.
     pending: Mutex<IndexMap<u64, Outcome>>,
+    dispatches: AtomicU64,
     in_flight: Mutex<Vec<InFlight>>,
     status: Mutex<SessionStatus>,
     cleanups: Mutex<Vec<(ModuleId, Box<dyn Cleanup>)>>,
@@ -122,6 +123,7 @@ impl Coordinator {
             turn: AtomicU64::new(parts.last_turn),
             requests: AtomicU64::new(0),
             pending: Mutex::default(),
+            dispatches: AtomicU64::new(0),
             in_flight: Mutex::default(),
             status: Mutex::new(status),
             cleanups: Mutex::default(),
@@ -183,12 +185,14 @@ impl Coordinator {
 
     /// Sets or removes who is asked.
     pub fn set_approval_system(&self, approval: Option<Arc<dyn ApprovalSystem>>) {
-        *write(&self.0.approval) = approval;
+        let old = std::mem::replace(&mut *write(&self.0.approval), approval);
+        drop(old);
     }
 
     /// Sets or removes where messages for the person go.
     pub fn set_display_system(&self, display: Option<Arc<dyn DisplaySystem>>) {
-        *write(&self.0.display) = display;
+        let old = std::mem::replace(&mut *write(&self.0.display), display);
+        drop(old);
     }
 
     /// Makes everything recorded so far durable. Returns at once without a journal.

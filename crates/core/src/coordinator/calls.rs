@@ -97,11 +97,11 @@ impl From<CallError> for TurnError {
 }
 
 /// What is called, for watch and records.
-struct Watched<'a> {
-    owner: &'a str,
-    operation: &'a str,
-    deadline: Duration,
-    pulse: Pulse,
+pub(super) struct Watched<'a> {
+    pub(super) owner: &'a str,
+    pub(super) operation: &'a str,
+    pub(super) deadline: Duration,
+    pub(super) pulse: Pulse,
 }
 
 impl Coordinator {
@@ -266,13 +266,13 @@ impl Coordinator {
 
     /// Runs a call in a task of its own, so that not even one that blocks its thread can hang the session, and waits
     /// for it: until it answers, its deadline passes without a sign of life, or an immediate cancel and a short grace.
-    async fn watch<T: Send + 'static>(
+    pub(super) async fn watch<T: Send + 'static>(
         &self,
         call: Watched<'_>,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, CallError> {
         let deadline = self.ledger().wall_time_left().map_or(call.deadline, |left| left.min(call.deadline));
-        let mut task = pin!(Task(tokio::spawn(future)));
+        let mut task = pin!(Task(tokio::spawn(Self::at_this_depth(future))));
         let entered = self.enter(call.owner, call.operation);
         let broken = |message: String| CallError::Broken { owner: call.owner.to_owned(), message };
         let answered = |answer: Result<T, tokio::task::JoinError>| {
