@@ -9,5 +9,7 @@
 )]
 
 mod kit;
+mod open;
+mod providers;
 mod session;
 mod validate;
