@@ -8,6 +8,8 @@
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
+mod coordinator;
+mod hook_results;
 mod kit;
 mod open;
 mod providers;
