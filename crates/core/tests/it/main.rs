@@ -10,7 +10,9 @@
 
 mod coordinator;
 mod hook_results;
+mod hooks;
 mod kit;
+mod ledger;
 mod open;
 mod providers;
 mod session;
