@@ -11,6 +11,8 @@
 mod coordinator;
 mod hook_results;
 mod hooks;
+mod hostile;
+mod journal;
 mod kit;
 mod ledger;
 mod open;
