@@ -12,6 +12,7 @@ mod coordinator;
 mod hook_results;
 mod hooks;
 mod hostile;
+mod interleavings;
 mod journal;
 mod kit;
 mod ledger;
