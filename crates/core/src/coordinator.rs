@@ -35,8 +35,8 @@ mod mounts;
 pub use calls::{CallError, InFlight};
 pub use emit::Emitted;
 pub use injections::InjectionRefused;
-pub(crate) use mounts::{Mounts, Replaced};
 pub use mounts::{MountError, MountPoint};
+pub(crate) use mounts::{Mounts, Replaced};
 
 /// The hub of one session. Clones are the same hub.
 #[derive(Clone)]

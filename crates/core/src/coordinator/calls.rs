@@ -178,8 +178,7 @@ impl Coordinator {
         let reserved = self.ledger().reserve(owner, self.expected_spend(&request))?;
         let request_id = format!("{}-{}", self.session_id(), self.next_request());
         let effect = EffectClass::Idempotent;
-        let announced =
-            self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await;
+        let announced = self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await;
         let reserved = begun(reserved, announced)?;
 
         let cx = ProviderCx {

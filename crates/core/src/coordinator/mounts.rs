@@ -128,11 +128,7 @@ impl Coordinator {
         write(&self.0.mounts).orchestrator.replace(Mounted { owner, item }).map(Replaced::Orchestrator)
     }
 
-    pub(crate) fn replace_context(
-        &self,
-        owner: ModuleId,
-        item: Arc<dyn ContextManager>,
-    ) -> Option<Replaced> {
+    pub(crate) fn replace_context(&self, owner: ModuleId, item: Arc<dyn ContextManager>) -> Option<Replaced> {
         write(&self.0.mounts).context.replace(Mounted { owner, item }).map(Replaced::Context)
     }
 

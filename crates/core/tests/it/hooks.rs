@@ -52,7 +52,8 @@ async fn lower_priorities_run_first_and_equal_ones_in_registration_order() {
 }
 
 #[tokio::test]
-async fn a_change_is_seen_by_the_next_handler_replaces_the_data_and_the_joined_answer_is_modify_unlike_upstream() {
+async fn a_change_is_seen_by_the_next_handler_replaces_the_data_and_the_joined_answer_is_modify_unlike_upstream()
+ {
     let hooks = hooks();
     let step = |add: &'static str| {
         hook(move |event: HookEvent| async move {
@@ -147,7 +148,10 @@ async fn a_handler_that_fails_panics_or_hangs_is_passed_over_and_the_next_one_ru
         outcome.failures.iter().map(|failure| format!("{}: {}", failure.hook, failure.error)).collect();
     assert_eq!(failures, ["fails: no", "panics: panicked: spilt", "hangs: no answer within 3.0 s"]);
     let timings = hooks.timings();
-    assert_eq!((timings[2].name.as_str(), timings[2].failures, timings[2].max_micros), ("hangs", 1, 3_000_000));
+    assert_eq!(
+        (timings[2].name.as_str(), timings[2].failures, timings[2].max_micros),
+        ("hangs", 1, 3_000_000)
+    );
     assert_eq!((timings[3].calls, timings[3].failures), (1, 0));
 }
 
@@ -279,9 +283,7 @@ async fn what_losing_answers_carried_is_done_by_emit() {
     let stage = Stage::new()
         .hook("a", on("tool:pre"), answering(HookResult::proceed().showing("from a", MessageLevel::Info)))
         .hook("b", on("tool:pre"), answering(HookResult::inject("from b")))
-        .hook("c", on("tool:pre"), {
-            answering(HookResult::modify(map(json!({"tool_name": "changed"}))))
-        })
+        .hook("c", on("tool:pre"), { answering(HookResult::modify(map(json!({"tool_name": "changed"})))) })
         .hook("d", on("tool:pre"), answering(HookResult::ask("May I?")));
     let builder = stage.builder().display(Arc::new(screen.clone())).approval(always("Allow"));
     let session = builder.open().await.unwrap();

@@ -87,7 +87,10 @@ async fn a_tool_costs_its_call_and_its_stall_names_its_module() {
                 assert_eq!(began.elapsed(), Duration::from_secs(60));
                 assert_eq!((stalls.len(), &stalls[0]["owner"]), (1, &json!("tool-bad")));
                 assert_eq!(stalls[0]["operation"], "bad");
-                assert_eq!((&stalls[0]["waited_ms"], &stalls[0]["deadline_ms"]), (&json!(20_000), &json!(60_000)));
+                assert_eq!(
+                    (&stalls[0]["waited_ms"], &stalls[0]["deadline_ms"]),
+                    (&json!(20_000), &json!(60_000))
+                );
             }
             Vice::Panics => {
                 assert_eq!(error, "`tool-bad` panicked: gone mad");
@@ -260,7 +263,8 @@ async fn a_provider_costs_its_call_as_an_error_of_a_model() {
         let stage = stage().provider(provider("bad", move |_, _| misbehave(vice)));
         let session = stage.open().await;
         let request = ChatRequest::new(Vec::new());
-        let error = session.coordinator().call_provider("bad", request, DeltaSink::default()).await.unwrap_err();
+        let error =
+            session.coordinator().call_provider("bad", request, DeltaSink::default()).await.unwrap_err();
         let amplifier_core::coordinator::CallError::Model(error) = error else { panic!("{error}") };
         assert_eq!((error.kind, error.provider.as_deref()), (LlmErrorKind::Timeout, Some("bad")));
         assert!(error.to_string().contains("`provider-bad`"), "{error}");
@@ -324,7 +328,8 @@ async fn a_provider_that_floods_for_ever_ends_soon_after_a_cancel() {
 #[tokio::test]
 async fn giant_answers_pass_and_thousands_of_injections_stop_at_their_budget() {
     let giant = tool("giant", Effects::PURE, |_, _| async { Ok(json!("x".repeat(20_000_000))) });
-    let stage = stage().tool(giant).hook("flood", on("tool:pre"), answering(HookResult::inject("y".repeat(400))));
+    let stage =
+        stage().tool(giant).hook("flood", on("tool:pre"), answering(HookResult::inject("y".repeat(400))));
     let session = stage.open().await;
     assert_eq!(call(&session, "giant").await.unwrap().as_str().unwrap().len(), 20_000_000);
     for _ in 0..2_000 {

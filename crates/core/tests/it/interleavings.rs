@@ -90,16 +90,19 @@ fn stage(watch: &Watch, hook_vice: &'static str) -> Stage {
     );
     for n in 0..3 {
         let cleanups = Arc::clone(&watch.cleanups);
-        stage = stage.module(module(&format!("hooks-tidy-{n}"), ModuleKind::Hook, move |_, cx| {
-            let ran = Arc::new(AtomicUsize::new(0));
-            cleanups.lock().unwrap().push(Arc::clone(&ran));
-            cx.register_cleanup(move || async move {
-                ran.fetch_add(1, Ordering::SeqCst);
-                tokio::task::yield_now().await;
-                Ok(())
-            });
-            Ok(Mounted::Ready)
-        }));
+        // Long enough for others to come between two mounts.
+        let takes = Duration::from_millis(3);
+        stage =
+            stage.module(slow_module(&format!("hooks-tidy-{n}"), ModuleKind::Hook, takes, move |_, cx| {
+                let ran = Arc::new(AtomicUsize::new(0));
+                cleanups.lock().unwrap().push(Arc::clone(&ran));
+                cx.register_cleanup(move || async move {
+                    ran.fetch_add(1, Ordering::SeqCst);
+                    tokio::task::yield_now().await;
+                    Ok(())
+                });
+                Ok(Mounted::Ready)
+            }));
     }
     stage.orchestrator(orchestrator(|prompt, cx| async move {
         let Prompt::Text(name) = prompt else { return Ok(String::new()) };

@@ -75,9 +75,8 @@ async fn records_are_numbered_without_gaps_and_tell_the_whole_story_in_order() {
             other => format!("{other:?}"),
         })
         .collect();
-    let expected = [
-        "opened", "session:start", "User", "Assistant", "t begins", "call ended", "Tool", "session:end",
-    ];
+    let expected =
+        ["opened", "session:start", "User", "Assistant", "t begins", "call ended", "Tool", "session:end"];
     assert_eq!(story, expected);
     assert_eq!(records[0].turn, 0);
     assert_eq!(records[2].turn, 1);
@@ -290,7 +289,10 @@ async fn a_session_killed_in_a_write_goes_on_with_everything_said_and_the_outcom
     assert!(stage.context.texts()[2].contains("outcome is unknown"));
     let first = &again.records()[0];
     assert_eq!(first.seq, history.last_sequence + 1, "the numbers go on");
-    assert!(again.records().iter().any(|record| matches!(record.body, RecordBody::Message(_))), "mended, recorded");
+    assert!(
+        again.records().iter().any(|record| matches!(record.body, RecordBody::Message(_))),
+        "mended, recorded"
+    );
     resumed.execute("t").await.unwrap();
     assert_eq!(resumed.coordinator().turn(), history.last_turn + 1);
     let statement = resumed.coordinator().ledger().statement();

@@ -49,7 +49,12 @@ fn what_is_reserved_counts_here_and_above_and_what_is_settled_is_booked_with_its
     assert_eq!(root.statement().by_spender["provider-a"].tokens, 30);
     let refused = child.reserve("provider-b", amounts(71, 1)).map(drop).unwrap_err();
     let text = refused.to_string();
-    for part in ["limit of 100 tokens", "session `root`", "30 used (spent by provider-a 30)", "`provider-b` asked for 71"] {
+    for part in [
+        "limit of 100 tokens",
+        "session `root`",
+        "30 used (spent by provider-a 30)",
+        "`provider-b` asked for 71",
+    ] {
         assert!(text.contains(part), "{text}");
     }
 }
@@ -120,12 +125,26 @@ fn depth_width_and_number_of_children_are_limited_for_the_whole_tree() {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Child { of: usize, tokens: Option<u64>, steps: Option<u64> },
-    Reserve { on: usize, tokens: u64 },
+    Child {
+        of: usize,
+        tokens: Option<u64>,
+        steps: Option<u64>,
+    },
+    Reserve {
+        on: usize,
+        tokens: u64,
+    },
     /// `part` of 4 quarters of what was reserved was really spent.
-    Settle { which: usize, part: u64 },
-    Drop { which: usize },
-    Close { which: usize },
+    Settle {
+        which: usize,
+        part: u64,
+    },
+    Drop {
+        which: usize,
+    },
+    Close {
+        which: usize,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -268,7 +287,9 @@ async fn a_limit_stops_the_turn_before_the_next_call_and_says_which_and_who() {
         }),
     );
     let session = stage.open().await;
-    let Err(ExecuteError::Turn(TurnError::Limit(limit))) = session.execute("x").await else { panic!("passed") };
+    let Err(ExecuteError::Turn(TurnError::Limit(limit))) = session.execute("x").await else {
+        panic!("passed")
+    };
     assert_eq!((limit.unit, limit.used, limit.asked_by.as_str()), (Unit::ToolCalls, 2, "tool-t"));
     assert_eq!(limit.spent_by, [("tool-t".to_owned(), 2)]);
     assert_eq!((session.status().status, session.status().tool_invocations), (SessionState::Failed, 2));
@@ -287,7 +308,8 @@ async fn what_models_say_they_used_is_booked_to_their_module_and_limits_the_next
     });
     let stage = Stage::new().session(json!({"limits": {"tokens": 100}})).provider(spending);
     let session = stage.open().await;
-    let call = || session.coordinator().call_provider("m", ChatRequest::new(Vec::new()), DeltaSink::default());
+    let call =
+        || session.coordinator().call_provider("m", ChatRequest::new(Vec::new()), DeltaSink::default());
     call().await.unwrap();
     let statement = session.coordinator().ledger().statement();
     let spent = &statement.by_spender["provider-m"];
@@ -299,9 +321,7 @@ async fn what_models_say_they_used_is_booked_to_their_module_and_limits_the_next
 
 #[tokio::test]
 async fn children_spend_from_their_parents_limit_and_width_comes_back_with_cleanup() {
-    let stage = Stage::new()
-        .session(json!({"limits": {"tool_calls": 3, "spawn_width": 2}}))
-        .tool(echo("t"));
+    let stage = Stage::new().session(json!({"limits": {"tool_calls": 3, "spawn_width": 2}})).tool(echo("t"));
     let parent = stage.open().await;
     let mut plan = stage.mount_plan();
     plan.session.limits = serde_json::Map::new();
@@ -339,7 +359,9 @@ async fn a_session_that_is_out_of_time_ends_its_turn_and_starts_no_call() {
     let stage = Stage::new().session(json!({"limits": {"wall_seconds": 20}})).tool(hang).tool(echo("t"));
     let session = stage.open().await;
     let began = tokio::time::Instant::now();
-    let Err(ExecuteError::Turn(TurnError::Limit(limit))) = session.execute("hang").await else { panic!("ran") };
+    let Err(ExecuteError::Turn(TurnError::Limit(limit))) = session.execute("hang").await else {
+        panic!("ran")
+    };
     assert_eq!(limit.unit, Unit::WallMillis);
     assert!(began.elapsed() < Duration::from_secs(22), "{:?}", began.elapsed());
     assert!(matches!(session.execute("t").await, Err(ExecuteError::Turn(TurnError::Limit(_)))));

@@ -57,11 +57,11 @@ async fn execute_names_what_is_missing_first_the_orchestrator_then_the_context_t
 
 #[tokio::test]
 async fn without_a_provider_execute_says_why_each_one_is_not_there() {
-    let mut stage = Stage::new()
-        .entry(ModuleKind::Provider, json!({"module": "provider-gone"}))
-        .module(module("provider-shy", ModuleKind::Provider, |_, _| {
+    let mut stage = Stage::new().entry(ModuleKind::Provider, json!({"module": "provider-gone"})).module(
+        module("provider-shy", ModuleKind::Provider, |_, _| {
             Ok(Mounted::Skipped { reason: "`SHY_KEY` is not set".to_owned() })
-        }));
+        }),
+    );
     stage.plan["providers"].as_array_mut().unwrap().remove(0);
     let error = stage.open().await.execute("x").await.unwrap_err();
     let ExecuteError::NoProviders { reasons } = &error else { panic!("{error}") };
@@ -191,10 +191,7 @@ async fn session_end_is_said_once_before_the_cleanups_and_hooks_still_hear_it() 
     session.cleanup().await;
     assert_eq!(diary.read(), ["session:end \"completed\"", "cleanup a"]);
     assert!(session.status().ended_at.is_some());
-    assert_eq!(
-        session.execute("a").await,
-        Err(ExecuteError::Closed { session: session.id().clone() })
-    );
+    assert_eq!(session.execute("a").await, Err(ExecuteError::Closed { session: session.id().clone() }));
 }
 
 #[tokio::test]
