@@ -283,7 +283,7 @@ async fn what_losing_answers_carried_is_done_by_emit() {
     let stage = Stage::new()
         .hook("a", on("tool:pre"), answering(HookResult::proceed().showing("from a", MessageLevel::Info)))
         .hook("b", on("tool:pre"), answering(HookResult::inject("from b")))
-        .hook("c", on("tool:pre"), { answering(HookResult::modify(map(json!({"tool_name": "changed"})))) })
+        .hook("c", on("tool:pre"), answering(HookResult::modify(map(json!({"tool_name": "changed"})))))
         .hook("d", on("tool:pre"), answering(HookResult::ask("May I?")));
     let builder = stage.builder().display(Arc::new(screen.clone())).approval(always("Allow"));
     let session = builder.open().await.unwrap();
@@ -304,7 +304,7 @@ enum Answer {
     Fail { closed: bool },
 }
 
-fn answers() -> impl Strategy<Value = Vec<(i32, Answer, bool)>> {
+fn answers() -> impl Strategy<Value = Vec<Listed>> {
     let answer = prop_oneof![
         3 => Just(Answer::Continue),
         3 => Just(Answer::Modify),
@@ -316,7 +316,10 @@ fn answers() -> impl Strategy<Value = Vec<(i32, Answer, bool)>> {
     prop::collection::vec((-2..3i32, answer, any::<bool>()), 0..12)
 }
 
-fn result_of(at: usize, answer: &Answer, says: bool) -> Result<HookResult, HookFailure> {
+/// One handler of a random list: its priority, its answer, and whether it has something to show.
+type Listed = (i32, Answer, bool);
+
+fn result_of(at: usize, (_, answer, says): &Listed) -> Result<HookResult, HookFailure> {
     let result = match answer {
         Answer::Continue => HookResult::proceed(),
         Answer::Modify => HookResult::modify(map(json!({"by": at}))),
@@ -331,7 +334,7 @@ fn result_of(at: usize, answer: &Answer, says: bool) -> Result<HookResult, HookF
         Answer::Deny => HookResult::deny(format!("d{at}")),
         Answer::Fail { .. } => return Err(HookFailure::new("broken")),
     };
-    Ok(if says { result.showing(format!("m{at}"), MessageLevel::Info) } else { result })
+    Ok(if *says { result.showing(format!("m{at}"), MessageLevel::Info) } else { result })
 }
 
 proptest! {
@@ -343,13 +346,13 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let hooks = hooks();
         let ran = Diary::default();
-        for (at, (priority, answer, says)) in list.iter().cloned().enumerate() {
-            let spec = HookSpec::new("e:x".parse().unwrap(), format!("h{at}")).priority(priority);
-            let closed = matches!(answer, Answer::Fail { closed: true });
+        for (at, listed) in list.iter().cloned().enumerate() {
+            let spec = HookSpec::new("e:x".parse().unwrap(), format!("h{at}")).priority(listed.0);
+            let closed = matches!(listed.1, Answer::Fail { closed: true });
             let ran = ran.clone();
             let handler = hook(move |_| {
                 ran.note(format!("h{at}"));
-                let result = result_of(at, &answer, says);
+                let result = result_of(at, &listed);
                 async move { result }
             });
             hooks.on(if closed { spec.closed() } else { spec }, handler);

@@ -585,7 +585,7 @@ async fn a_tool_that_blocks_its_thread_does_not_hang_the_session() {
         async move {
             entered.notify_one();
             // Until the end of the test: no await, no cancel, no mercy.
-            drop(blocked.lock().unwrap().recv());
+            blocked.lock().unwrap().recv().unwrap_err();
             Ok(Value::Null)
         }
     }));

@@ -124,15 +124,13 @@ impl Drop for Leave {
     }
 }
 
-async fn execute(session: &Session, tool: &str, cleaned: bool) {
+async fn execute(session: &Session, tool: &str) -> Result<String, ExecuteError> {
     let result = session.execute(tool).await;
-    if cleaned {
-        assert!(matches!(result, Err(ExecuteError::Closed { .. })), "after cleanup: {result:?}");
-    }
     if let Err(ExecuteError::Turn(error)) = &result {
         let text = error.to_string();
         assert!(!text.contains("two turns"), "{text}");
     }
+    result
 }
 
 /// One task's random life.
@@ -142,19 +140,23 @@ async fn live(mut session: Option<Session>, plan: MountPlan, watch: Watch, seed:
     for _ in 0..2 + dice.roll(5) {
         let Some(open) = &session else { return };
         match dice.roll(12) {
-            0..=3 => execute(open, dice.pick(&TOOLS), cleaned).await,
+            0..=3 => {
+                let result = execute(open, dice.pick(&TOOLS)).await;
+                let closed = matches!(result, Err(ExecuteError::Closed { .. }));
+                assert!(closed || !cleaned, "after cleanup: {result:?}");
+            }
             4 => drop(open.cancel(CancelLevel::Graceful).await),
             5 => drop(open.cancel(CancelLevel::Immediate).await),
             6 => open.reset_cancel(),
             7 => {
                 // A caller that goes away in the middle.
                 let patience = Duration::from_millis(dice.roll(10));
-                drop(tokio::time::timeout(patience, execute(open, dice.pick(&TOOLS), cleaned)).await);
+                drop(tokio::time::timeout(patience, execute(open, dice.pick(&TOOLS))).await);
             }
             8 => {
                 if let Ok(child) = open.child(plan.clone()).open().await {
                     watch.opened.lock().unwrap().push(child.coordinator().clone());
-                    execute(&child, dice.pick(&TOOLS), false).await;
+                    drop(execute(&child, dice.pick(&TOOLS)).await);
                     if dice.roll(2) == 0 {
                         child.cleanup().await;
                     }
