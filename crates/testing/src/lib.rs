@@ -7,7 +7,7 @@
 //! | a model | [`ScriptedProvider`], [`MockProvider`] |
 //! | tools | [`MockTool`], [`EchoTool`], [`FailTool`] |
 //! | a conversation | [`MockContextManager`] |
-//! | a loop | [`ScriptedOrchestrator`] |
+//! | a loop | [`ScriptedOrchestrator`], [`SmallLoop`] |
 //! | what was said on the way | [`EventRecorder`], [`RecordingDisplay`], [`ScriptedApproval`], [`MemoryJournal`] |
 //! | time | [`ManualClock`] |
 //!
@@ -21,6 +21,7 @@ mod context;
 mod coordinator;
 mod display;
 mod journal;
+mod kernel;
 mod mock_provider;
 mod mock_tool;
 mod module;
@@ -28,6 +29,7 @@ mod recorder;
 mod scripted_orchestrator;
 mod scripted_provider;
 mod session;
+mod small_loop;
 mod small_tools;
 mod sync;
 
@@ -37,6 +39,7 @@ pub use context::MockContextManager;
 pub use coordinator::{TestCoordinator, create_test_coordinator};
 pub use display::RecordingDisplay;
 pub use journal::MemoryJournal;
+pub use kernel::{HookResultRefused, Inventory, Kernel, KernelLoop, LocalKernel, ToolNotRun};
 pub use mock_provider::MockProvider;
 pub use mock_tool::MockTool;
 pub use module::{FakeFinder, FakeModule};
@@ -44,4 +47,5 @@ pub use recorder::EventRecorder;
 pub use scripted_orchestrator::ScriptedOrchestrator;
 pub use scripted_provider::{Exhausted, ScriptedProvider, Step};
 pub use session::{TestSession, TestSessionBuilder};
+pub use small_loop::SmallLoop;
 pub use small_tools::{EchoTool, FailTool};
