@@ -127,7 +127,12 @@ impl Coordinator {
         let one = Amounts { tool_calls: 1, ..Amounts::default() };
         let reserved = self.ledger().reserve(owner, one)?;
         let effect = mounted.tool.item.effects().class;
-        self.announce(&call.id, owner, &call.name, effect, || call.arguments.clone()).await?;
+        if let Err(error) =
+            self.announce(&call.id, owner, &call.name, effect, || call.arguments.clone()).await
+        {
+            reserved.release();
+            return Err(error.into());
+        }
         self.update_status(|status| status.tool_invocations += 1);
         self.cancel().register_tool_start(&call.id, &call.name);
 
@@ -175,9 +180,14 @@ impl Coordinator {
         }
         let owner = mounted.owner.as_str();
         let reserved = self.ledger().reserve(owner, self.expected_spend(&request))?;
-        let request_id = format!("{}-{}", self.session_id(), self.next_request());
+        let request_id = format!("{}-{}", self.session_id(), self.next_number());
         let effect = EffectClass::Idempotent;
-        self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await?;
+        if let Err(error) =
+            self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await
+        {
+            reserved.release();
+            return Err(error.into());
+        }
 
         let cx = ProviderCx {
             request_id: request_id.clone(),
@@ -225,11 +235,6 @@ impl Coordinator {
             amounts.tokens = sent.saturating_add(request.max_output_tokens.unwrap_or(0));
         }
         amounts
-    }
-
-    fn next_request(&self) -> u64 {
-        use std::sync::atomic::Ordering;
-        self.0.requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Writes down that a call is about to begin, and makes that durable when the call changes the world.

@@ -124,8 +124,8 @@ impl Coordinator {
         let outcome = self.dispatch(name, data).await;
         let mut result = outcome.to_result();
         if !is_silent(&outcome) {
+            let id = self.next_number();
             let mut pending = lock(&self.0.pending);
-            let id = pending.last().map_or(1, |(last, _)| last + 1);
             if pending.len() >= MAX_PENDING {
                 pending.shift_remove_index(0);
             }
