@@ -33,6 +33,8 @@ impl FileError {
 pub enum Durability {
     /// Synced, with its folder, before the call returns.
     Synced,
+    /// Its content is synced; the caller syncs the folder, once for many files.
+    ContentSynced,
     /// Whole or absent after the end of a process; after a power failure it may be empty.
     Rebuildable,
 }
@@ -90,7 +92,7 @@ fn write_temp(temp: &Path, path: &Path, bytes: &[u8], durability: Durability) ->
         file.set_permissions(existing.permissions()).map_err(FileError::at("set the mode of", temp))?;
     }
     file.write_all(bytes).map_err(FileError::at("write", temp))?;
-    if durability == Durability::Synced {
+    if durability != Durability::Rebuildable {
         file.sync_all().map_err(FileError::at("sync", temp))?;
     }
     Ok(())

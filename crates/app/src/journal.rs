@@ -82,9 +82,7 @@ impl FileJournal {
         create_private_dir(folder.dir())?;
         let lease = Lease::acquire(&folder.lease(), owner)?;
         let path = folder.events();
-        let at = |action| FileError::at(action, &path);
-        let file = private().append(true).create(true).open(&path).map_err(at("open"))?;
-        let is_empty = file.metadata().map_err(at("read"))?.len() == 0;
+        let file = private().append(true).create(true).open(&path).map_err(FileError::at("open", &path))?;
         let recovered = recover::recover(folder)?;
         let opened =
             Opened { last_seq: recovered.last_seq, generation: lease.generation(), repair: recovered.repair };
@@ -95,9 +93,10 @@ impl FileJournal {
             blobs: blobs::Blobs::new(folder.blobs()),
             end: Entry { seq: recovered.last_seq + 1, offset: recovered.len },
             spacing: recovered.spacing,
-            // What a killed writer left may be in memory only; the first sync makes it durable as well.
-            unsynced: !is_empty,
-            unnamed: is_empty,
+            entries: Vec::new(),
+            // What a killed writer left, lines and names, may be in memory only; the first sync makes it durable too.
+            unsynced: recovered.len > 0,
+            unnamed: true,
         };
         Ok((Self { shared: Arc::new(Shared::new(sink, recovered.last_seq)) }, opened))
     }

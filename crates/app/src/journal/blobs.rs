@@ -33,18 +33,22 @@ impl Blobs {
         if blobs.is_empty() {
             return Ok(());
         }
+        let is_new = !self.dir.exists();
         create_private_dir(&self.dir)?;
         for blob in blobs {
             let path = self.dir.join(&blob.hash);
             // A blob gets its name only when it is whole, so a file of the right length is the value.
             let is_there = std::fs::metadata(&path).is_ok_and(|file| file.len() == blob.bytes.len() as u64);
             if !is_there {
-                write_atomic(&path, &blob.bytes, Durability::Synced)?;
+                write_atomic(&path, &blob.bytes, Durability::ContentSynced)?;
             }
         }
         // Also for those that were there: a process that was killed may not have come to this.
         sync_dir(&self.dir)?;
-        self.dir.parent().map_or(Ok(()), sync_dir)
+        match self.dir.parent() {
+            Some(parent) if is_new => sync_dir(parent),
+            _ => Ok(()),
+        }
     }
 
     /// The value a reference names, checked against its hash.

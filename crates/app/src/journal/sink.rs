@@ -40,9 +40,11 @@ pub(super) struct Sink {
     /// Where the next line goes, and its number.
     pub(super) end: Entry,
     pub(super) spacing: Spacing,
+    /// Places for the index, which may only name what is durable.
+    pub(super) entries: Vec<Entry>,
     /// Whether lines were written since the last sync.
     pub(super) unsynced: bool,
-    /// Whether the file's own name is not yet durable.
+    /// Whether the file's own name may not be durable yet.
     pub(super) unnamed: bool,
 }
 
@@ -61,7 +63,7 @@ impl Sink {
         let begin = self.end;
         self.end = Entry { seq: begin.seq + batch.count, offset: begin.offset + batch.lines.len() as u64 };
         if self.spacing.takes(begin) {
-            index::add(&self.folder.index(), begin)?;
+            self.entries.push(begin);
         }
         Ok(())
     }
@@ -77,6 +79,10 @@ impl Sink {
             sync_dir(self.folder.dir())?;
             self.folder.dir().parent().map_or(Ok(()), sync_dir)?;
             self.unnamed = false;
+        }
+        for entry in self.entries.drain(..) {
+            // The journal is whole without it; an index that lags only makes the next opening read more.
+            index::add(&self.folder.index(), entry).ok();
         }
         Ok(self.end.seq - 1)
     }
