@@ -18,7 +18,9 @@ pub use approval::{ApprovalError, ApprovalSystem};
 pub use context::{ContextError, ContextManager, RequestBudget};
 pub use display::{DisplayMessage, DisplaySystem};
 pub use hook::{EventStamp, HookEvent, HookFailure, HookHandler};
-pub use module::{Capability, CapabilityCall, CapabilityError, Cleanup, Contributor, Module, Mounted, Ready, TaskFailure};
+pub use module::{
+    Capability, CapabilityCall, CapabilityError, Cleanup, Contributor, Module, Mounted, Ready, TaskFailure,
+};
 pub use orchestrator::{Orchestrator, Prompt, TurnCx, TurnError};
 pub use provider::{DeltaSink, Provider, ProviderCx};
 pub use source::{ModuleSource, ModuleSourceResolver, Resolved, SourceError};

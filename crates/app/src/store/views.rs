@@ -28,6 +28,8 @@ pub enum Views {
 }
 
 /// Brings the views up to date from the records since the last update. Call it when a turn has ended.
+///
+/// It reads the file: sync the journal first, or records that still wait in its buffer come with the next update.
 pub fn update_views(folder: &SessionFolder) -> Result<Views, StoreError> {
     let Some(known) = usable(folder) else { return rebuild_views(folder) };
     let from = known.views;

@@ -103,7 +103,8 @@ fn views_that_are_gone_torn_or_ahead_are_made_right() {
     write_journal(&folder, &[opened(), says(2, 1, "user", "a"), says(3, 1, "assistant", "b")]);
     rebuild_views(&folder).unwrap();
     let right = (metadata(&folder), std::fs::read(folder.transcript()).unwrap());
-    let damage: [(&str, fn(&SessionFolder)); 6] = [
+    type Breaks = fn(&SessionFolder);
+    let damage: [(&str, Breaks); 6] = [
         ("metadata gone", |f| std::fs::remove_file(f.metadata()).unwrap()),
         ("metadata empty", |f| std::fs::write(f.metadata(), "").unwrap()),
         ("transcript gone", |f| std::fs::remove_file(f.transcript()).unwrap()),

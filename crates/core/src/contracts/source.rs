@@ -17,7 +17,11 @@ use super::module::Module;
 #[async_trait]
 pub trait ModuleSourceResolver: Send + Sync {
     /// The source of a module. The hint is the plan's `source`, whose meaning the application defines.
-    async fn resolve(&self, module_id: &ModuleId, hint: Option<&Value>) -> Result<Arc<dyn ModuleSource>, SourceError>;
+    async fn resolve(
+        &self,
+        module_id: &ModuleId,
+        hint: Option<&Value>,
+    ) -> Result<Arc<dyn ModuleSource>, SourceError>;
 }
 
 /// A place a module can be had from.

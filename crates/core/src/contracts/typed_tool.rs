@@ -81,11 +81,13 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     async fn execute(&self, input: Value, cx: &ToolCx) -> Result<Value, ToolFailure> {
         let input = serde_json::from_value(input).map_err(|error| {
-            ToolFailure::new(format!("the input of `{}` does not fit: {error}", T::NAME)).of_kind("InvalidInput")
+            ToolFailure::new(format!("the input of `{}` does not fit: {error}", T::NAME))
+                .of_kind("InvalidInput")
         })?;
         let output = self.0.run(input, cx).await?;
         serde_json::to_value(output).map_err(|error| {
-            ToolFailure::new(format!("the answer of `{}` is not JSON: {error}", T::NAME)).of_kind("InvalidOutput")
+            ToolFailure::new(format!("the answer of `{}` is not JSON: {error}", T::NAME))
+                .of_kind("InvalidOutput")
         })
     }
 }

@@ -1,0 +1,154 @@
+//! The approval desk: one question at a time, equal questions once, silence and failure mean the default.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use amplifier_protocol::event::{ApprovalDenied, ApprovalGranted, ApprovalRequired};
+use amplifier_protocol::hook::{ApprovalDefault, DEFAULT_APPROVAL_TIMEOUT, Question};
+use amplifier_protocol::text::shorten;
+use tokio::sync::{Semaphore, watch};
+
+use super::Coordinator;
+use crate::cancel::CancelLevel;
+use crate::contracts::ApprovalError;
+use crate::hooks::{Decision, Sourced};
+use crate::sync::lock;
+use crate::watch::within;
+
+pub(super) struct Desk {
+    // One person, one question at a time.
+    queue: Semaphore,
+    open: Mutex<HashMap<String, watch::Receiver<Option<Verdict>>>>,
+    always: Mutex<HashSet<String>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Verdict {
+    Granted { answer: String },
+    Denied { reason: String },
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self { queue: Semaphore::new(1), open: Mutex::default(), always: Mutex::default() }
+    }
+}
+
+/// Takes an open question off the desk however its asker ends.
+struct OpenQuestion<'a> {
+    desk: &'a Desk,
+    key: &'a str,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        lock(&self.desk.open).remove(self.key);
+    }
+}
+
+impl Coordinator {
+    /// Puts every question in turn; the first refusal ends it.
+    pub(super) async fn ask_all(&self, questions: Vec<Sourced<Question>>, tool: Option<&str>) -> Decision {
+        for Sourced { hook, item } in questions {
+            if let Verdict::Denied { reason } = self.ask(&item, tool).await {
+                return Decision::Deny { reason, hook };
+            }
+        }
+        Decision::Proceed
+    }
+
+    async fn ask(&self, question: &Question, tool: Option<&str>) -> Verdict {
+        let key = format!("{}\u{0}{}", question.prompt, question.options.join("\u{0}"));
+        let desk = &self.0.desk;
+        loop {
+            if lock(&desk.always).contains(&key) {
+                return Verdict::Granted { answer: "Allow always".to_owned() };
+            }
+            let (sender, joined) = {
+                let mut open = lock(&desk.open);
+                match open.get(&key) {
+                    Some(asked) => (None, asked.clone()),
+                    None => {
+                        let (sender, receiver) = watch::channel(None);
+                        open.insert(key.clone(), receiver.clone());
+                        (Some(sender), receiver)
+                    }
+                }
+            };
+            let Some(sender) = sender else {
+                let mut joined = joined;
+                match joined.wait_for(Option::is_some).await {
+                    Ok(verdict) => match &*verdict {
+                        Some(verdict) => return verdict.clone(),
+                        None => continue,
+                    },
+                    // Whoever asked was cancelled before an answer came: ask ourselves.
+                    Err(_) => continue,
+                }
+            };
+            let taken_off = OpenQuestion { desk, key: &key };
+            let verdict = self.put(question, tool).await;
+            if matches!(&verdict, Verdict::Granted { answer } if answer.eq_ignore_ascii_case("allow always"))
+            {
+                lock(&desk.always).insert(key.clone());
+            }
+            sender.send_replace(Some(verdict.clone()));
+            drop(taken_off);
+            return verdict;
+        }
+    }
+
+    async fn put(&self, question: &Question, tool: Option<&str>) -> Verdict {
+        let tool_name = tool.map(str::to_owned);
+        let action = question.prompt.clone();
+        self.report(ApprovalRequired { tool_name: tool_name.clone(), action, risk_level: None }).await;
+        let verdict = tokio::select! {
+            biased;
+            () = self.cancel().cancelled(CancelLevel::Immediate) => Verdict::denied("cancelled before an answer"),
+            verdict = self.answer(question) => verdict,
+        };
+        match verdict.clone() {
+            Verdict::Granted { answer: reason } => self.report(ApprovalGranted { tool_name, reason }).await,
+            Verdict::Denied { reason } => self.report(ApprovalDenied { tool_name, reason }).await,
+        }
+        verdict
+    }
+
+    async fn answer(&self, question: &Question) -> Verdict {
+        let Ok(_turn) = self.0.desk.queue.acquire().await else {
+            return Verdict::denied("the approval desk is closed");
+        };
+        let Some(approval) = self.approval_system() else {
+            return Verdict::denied("No approval system available");
+        };
+        let patience = Some(question.timeout).filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+        let patience = Duration::try_from_secs_f64(patience.unwrap_or(DEFAULT_APPROVAL_TIMEOUT));
+        let patience = patience.unwrap_or(Duration::from_secs(300));
+        let answer = match within(patience, approval.request_approval(question.clone())).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(ApprovalError::Timeout)) | Err(crate::watch::Fault::Late { .. }) => {
+                return match question.default {
+                    ApprovalDefault::Allow => {
+                        Verdict::Granted { answer: "Approval timeout - allowed by default".to_owned() }
+                    }
+                    ApprovalDefault::Deny => Verdict::denied("Approval timeout - denied by default"),
+                };
+            }
+            Ok(Err(error)) => return Verdict::denied(&format!("no approval: {error}")),
+            Err(fault) => return Verdict::denied(&format!("no approval: the approval system {fault}")),
+        };
+        let grants = ["allow", "allow once", "allow always"];
+        if grants.iter().any(|grant| answer.eq_ignore_ascii_case(grant)) {
+            Verdict::Granted { answer }
+        } else {
+            Verdict::denied(&format!("User denied: {}", shorten(&question.prompt, 200)))
+        }
+    }
+}
+
+impl Verdict {
+    fn denied(reason: &str) -> Self {
+        Self::Denied { reason: reason.to_owned() }
+    }
+}

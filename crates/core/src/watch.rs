@@ -1,0 +1,158 @@
+//! Bounded calls: nothing the kernel waits for can wait forever or take the session down with a panic.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::panic_text;
+
+/// How long the kernel waits, by what it waits for. Seconds in a plan's `session.deadlines`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Deadlines {
+    /// For a module to mount.
+    #[serde(with = "seconds")]
+    pub mount: Duration,
+    /// For a ready callback.
+    #[serde(with = "seconds")]
+    pub ready: Duration,
+    /// For a hook handler that names no time of its own.
+    #[serde(with = "seconds")]
+    pub hook: Duration,
+    /// For the context.
+    #[serde(with = "seconds")]
+    pub context: Duration,
+    /// For a tool, since its last sign of life.
+    #[serde(with = "seconds")]
+    pub tool: Duration,
+    /// For a model, since its last sign of life.
+    #[serde(with = "seconds")]
+    pub provider: Duration,
+    /// For a contributor.
+    #[serde(with = "seconds")]
+    pub contributor: Duration,
+    /// For one cleanup.
+    #[serde(with = "seconds")]
+    pub cleanup: Duration,
+    /// After this long a call is reported as stalled.
+    #[serde(with = "seconds")]
+    pub stall: Duration,
+    /// How long after an immediate cancel a call may still end by itself.
+    #[serde(with = "seconds")]
+    pub cancel_grace: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            mount: Duration::from_secs(60),
+            ready: Duration::from_secs(30),
+            hook: Duration::from_secs(30),
+            context: Duration::from_secs(60),
+            tool: Duration::from_secs(600),
+            provider: Duration::from_secs(600),
+            contributor: Duration::from_secs(10),
+            cleanup: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+            cancel_grace: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Deadlines {
+    /// The deadlines of a plan; what it does not name keeps its default.
+    pub fn read(section: &Map<String, Value>) -> Result<Self, serde_json::Error> {
+        serde_json::from_value(Value::Object(section.clone()))
+    }
+}
+
+mod seconds {
+    use super::{D, Duration, S};
+
+    pub(super) fn serialize<Ser: S>(duration: &Duration, serializer: Ser) -> Result<Ser::Ok, Ser::Error> {
+        serializer.serialize_f64(duration.as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, De: D<'de>>(deserializer: De) -> Result<Duration, De::Error> {
+        super::read_seconds(deserializer)
+    }
+}
+
+use serde::{Deserializer as D, Serializer as S};
+
+fn read_seconds<'de, De: D<'de>>(deserializer: De) -> Result<Duration, De::Error> {
+    let seconds = f64::deserialize(deserializer)?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(De::Error::custom(format!("{seconds} is not a positive number of seconds"))),
+    }
+}
+
+/// Why a bounded call gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("no answer within {:.1} s", deadline.as_secs_f64())]
+    Late { deadline: Duration },
+    #[error("panicked: {message}")]
+    Panicked { message: String },
+}
+
+/// Waits for `future`, at most `deadline` long, and turns a panic into a value.
+///
+/// The future is polled once before a timer is made: most calls are ready at once and should not pay for one.
+pub(crate) async fn within<T>(deadline: Duration, future: impl Future<Output = T>) -> Result<T, Fault> {
+    let mut guarded = pin!(catching(future));
+    let first = poll_fn(|cx| Poll::Ready(guarded.as_mut().poll(cx))).await;
+    if let Poll::Ready(answer) = first {
+        return answer;
+    }
+    tokio::select! {
+        biased;
+        answer = guarded => answer,
+        () = tokio::time::sleep(deadline) => Err(Fault::Late { deadline }),
+    }
+}
+
+/// Turns a panic inside `future` into a value.
+pub(crate) async fn catching<T>(future: impl Future<Output = T>) -> Result<T, Fault> {
+    let mut future = pin!(future);
+    // Whatever the future left half done is dropped with it and never looked at again.
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => Poll::Ready(Err(Fault::Panicked { message: panic_text(&*panic) })),
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_returns_is_given_up_and_what_panics_is_a_value() {
+        let late = within(Duration::from_secs(3), std::future::pending::<()>()).await;
+        assert_eq!(late, Err(Fault::Late { deadline: Duration::from_secs(3) }));
+        let broken = within(Duration::from_secs(3), async {
+            tokio::task::yield_now().await;
+            panic!("boom")
+        });
+        assert_eq!(broken.await, Err::<(), _>(Fault::Panicked { message: "boom".to_owned() }));
+        assert_eq!(within(Duration::from_secs(3), async { 7 }).await, Ok(7));
+    }
+
+    #[test]
+    fn deadlines_are_positive_seconds_and_misspelt_ones_are_errors() {
+        let read = |json: &str| Deadlines::read(&serde_json::from_str(json).unwrap());
+        assert_eq!(read(r#"{"tool": 1.5}"#).unwrap().tool, Duration::from_millis(1500));
+        assert_eq!(read("{}").unwrap(), Deadlines::default());
+        for bad in [r#"{"tools": 1}"#, r#"{"tool": 0}"#, r#"{"tool": -1}"#, r#"{"tool": "1"}"#] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `cargo xtask bench kernel`: our kernel and the public Python package on the same work, in one table with the goals.
+//!
+//! The work itself is in `crates/modules/benches/kernel.rs` and `xtask/bench/public_kernel.py`; both print one JSON object
+//! per measurement. This file runs them; it measures nothing.
+
+mod goals;
+mod measurement;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::output::{TaskError, say};
+use crate::process::{capture, capture_quietly};
+use crate::workspace::Workspace;
+use measurement::Run;
+
+/// The public package we measure beside ours, by name and version only.
+const PUBLIC_PACKAGE: &str = "amplifier-core==2.0.2";
+
+/// A release build of the bench and its dependencies, from nothing, fits into this.
+const OUR_LIMIT: Duration = Duration::from_secs(1800);
+const INSTALL_LIMIT: Duration = Duration::from_secs(300);
+const PUBLIC_LIMIT: Duration = Duration::from_secs(300);
+
+/// Measures both and prints the table. Returns how many goals were not met.
+pub(crate) fn kernel(workspace: &Workspace) -> Result<usize, TaskError> {
+    let mut command = Command::new("cargo");
+    command.args(["bench", "--quiet", "-p", "amplifier-modules", "--bench", "kernel", "--", "--json"]);
+    command.current_dir(&workspace.root);
+    let ours = Run::read(&capture(&mut command, OUR_LIMIT)?.stdout);
+    if ours.is_empty() {
+        return Err(TaskError::NoMeasurement {
+            command: "cargo bench -p amplifier-modules --bench kernel".into(),
+        });
+    }
+    let public = measure_public(workspace);
+    let (public, reason) = match public {
+        Ok(run) => (run, None),
+        Err(error) => (Run::default(), Some(chain(&error))),
+    };
+    let rows = goals::judge(&ours, &public);
+    say(&table::render(&rows))?;
+    for (who, run) in [("ours", &ours), ("public", &public)] {
+        for note in run.notes() {
+            say(&format!("note ({who}): {note}"))?;
+        }
+    }
+    if let Some(reason) = reason {
+        say(&format!("the public column is empty: {reason}"))?;
+    }
+    let unmet = rows.iter().filter(|row| row.verdict == goals::Verdict::NotMet).count();
+    say(&table::summary(&rows))?;
+    Ok(unmet)
+}
+
+/// Makes the environment if need be and runs the Python bench in it.
+fn measure_public(workspace: &Workspace) -> Result<Run, TaskError> {
+    let environment = workspace.target.join("bench-venv");
+    let python = interpreter(&environment);
+    if !python.is_file() {
+        let mut command = Command::new("python3");
+        command.args(["-m", "venv"]).arg(&environment);
+        capture_quietly(&mut command, INSTALL_LIMIT)?;
+    }
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]);
+    install.arg(PUBLIC_PACKAGE);
+    capture_quietly(&mut install, INSTALL_LIMIT)?;
+
+    let mut command = Command::new(&python);
+    command.arg(workspace.root.join("xtask/bench/public_kernel.py"));
+    let run = Run::read(&capture_quietly(&mut command, PUBLIC_LIMIT)?.stdout);
+    if run.is_empty() {
+        return Err(TaskError::NoMeasurement { command: "xtask/bench/public_kernel.py".into() });
+    }
+    Ok(run)
+}
+
+fn interpreter(environment: &Path) -> PathBuf {
+    let inside = if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" };
+    environment.join(inside)
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

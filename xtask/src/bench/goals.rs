@@ -1,0 +1,181 @@
+//! The kernel's goals and how a run is judged by them.
+//!
+//! Ratios hold across machines, absolute times do not; both are goals, and a row is met when all that could be measured is.
+
+use super::measurement::{Kind, Measurement, Run};
+
+/// A goal for one measurement.
+struct Goal {
+    name: &'static str,
+    /// The most it may take: nanoseconds or bytes, of a whole or of one session as `share` says.
+    at_most: Option<f64>,
+    /// How many times less than the public package it must take.
+    times: Option<f64>,
+    share: Share,
+}
+
+/// Whether a value is compared as it is, or as one session's part of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    Whole,
+    /// The two sides keep different numbers of sessions alive, so only the cost of one can be compared.
+    PerSession,
+}
+
+const fn goal(name: &'static str, at_most: f64, times: f64) -> Goal {
+    Goal { name, at_most: Some(at_most), times: Some(times), share: Share::Whole }
+}
+
+/// In the order of the table. An emit may take three times the floor of an asynchronous call to that many handlers
+/// (0.2, 0.25, 0.5 and 3.5 µs); ten thousand sessions may take a second, which is 100 µs for each.
+const GOALS: &[Goal] = &[
+    goal("open_close", 100_000.0, 80.0),
+    goal("emit_0", 600.0, 500.0),
+    goal("emit_1", 750.0, 500.0),
+    goal("emit_10", 1_500.0, 500.0),
+    goal("emit_100", 10_500.0, 500.0),
+    goal("turn_0", 60_000.0, 45.0),
+    goal("turn_10", 600_000.0, 45.0),
+    Goal { share: Share::PerSession, ..goal("live_open_all", 100_000.0, 100.0) },
+    Goal { share: Share::PerSession, ..goal("live_turn_all", 100_000.0, 20.0) },
+    Goal { times: None, ..goal("live_bytes_idle", 10_240.0, 0.0) },
+    Goal { times: None, ..goal("live_bytes_after_turn", 25_600.0, 0.0) },
+    Goal { name: LIVE_SESSIONS, at_most: None, times: None, share: Share::Whole },
+];
+
+/// How many sessions were alive at once; the measurement that the per-session rows are divided by.
+const LIVE_SESSIONS: &str = "live_sessions";
+
+/// What became of a goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Met,
+    /// The absolute goal is met; the ratio could not be measured.
+    MetAlone,
+    NotMet,
+    /// Our bench did not print it.
+    Missing,
+    /// There is no goal for it.
+    NoGoal,
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) ours: Option<Measurement>,
+    pub(crate) public: Option<Measurement>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) goal: String,
+    pub(crate) verdict: Verdict,
+}
+
+/// Puts both runs beside the goals.
+pub(crate) fn judge(ours: &Run, public: &Run) -> Vec<Row> {
+    GOALS.iter().map(|goal| row(goal, ours, public)).collect()
+}
+
+fn row(goal: &Goal, ours: &Run, public: &Run) -> Row {
+    let (our_part, public_part) = (part(goal, ours), part(goal, public));
+    let ratio = match (our_part, public_part) {
+        (Some(ours), Some(public)) if ours.value > 0.0 && ours.kind != Kind::Count => {
+            Some(public.value / ours.value)
+        }
+        _ => None,
+    };
+    Row {
+        name: goal.name,
+        ours: ours.find(goal.name),
+        public: public.find(goal.name),
+        ratio,
+        goal: describe(goal),
+        verdict: verdict(goal, our_part, ratio),
+    }
+}
+
+fn verdict(goal: &Goal, ours: Option<Measurement>, ratio: Option<f64>) -> Verdict {
+    if goal.at_most.is_none() && goal.times.is_none() {
+        return Verdict::NoGoal;
+    }
+    let Some(ours) = ours else { return Verdict::Missing };
+    let size = goal.at_most.map(|most| ours.value <= most);
+    let times = goal.times.map(|times| ratio.map(|ratio| ratio >= times));
+    match (size, times) {
+        (Some(false), _) | (_, Some(Some(false))) => Verdict::NotMet,
+        (_, Some(None)) => Verdict::MetAlone,
+        _ => Verdict::Met,
+    }
+}
+
+/// The value a goal speaks about. Without a number of sessions there is no part of one session.
+fn part(goal: &Goal, run: &Run) -> Option<Measurement> {
+    let whole = run.find(goal.name)?;
+    if goal.share == Share::Whole {
+        return Some(whole);
+    }
+    let sessions = run.find(LIVE_SESSIONS)?.value;
+    (sessions > 0.0).then(|| Measurement { value: whole.value / sessions, ..whole })
+}
+
+fn describe(goal: &Goal) -> String {
+    let kind = if goal.name.contains("bytes") { Kind::Bytes } else { Kind::Nanoseconds };
+    let each = if goal.share == Share::PerSession { " each" } else { "" };
+    let size = goal.at_most.map(|value| format!("≤ {}{each}", Measurement { value, kind }.show()));
+    let times = goal.times.map(|times| format!("≥ {times}×"));
+    size.into_iter().chain(times).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(lines: &[(&str, f64, &str)]) -> Run {
+        let line = |(name, value, unit): &(&str, f64, &str)| {
+            format!("{{\"name\":\"{name}\",\"value\":{value},\"unit\":\"{unit}\"}}\n")
+        };
+        Run::read(&lines.iter().map(line).collect::<String>())
+    }
+
+    fn verdict_of(name: &str, ours: &Run, public: &Run) -> (Verdict, Option<f64>) {
+        let row = judge(ours, public).into_iter().find(|row| row.name == name).unwrap();
+        (row.verdict, row.ratio)
+    }
+
+    #[test]
+    fn both_the_size_and_the_ratio_must_hold() {
+        let public = run(&[("open_close", 8_600.0, "us")]);
+        let verdict = |us| verdict_of("open_close", &run(&[("open_close", us, "us")]), &public);
+        assert_eq!(verdict(100.0), (Verdict::Met, Some(86.0)));
+        assert_eq!(verdict(101.0).0, Verdict::NotMet);
+        let slow = run(&[("open_close", 7_900.0, "us")]);
+        assert_eq!(verdict_of("open_close", &run(&[("open_close", 100.0, "us")]), &slow).0, Verdict::NotMet);
+    }
+
+    #[test]
+    fn without_the_other_side_the_size_alone_is_judged() {
+        let nothing = Run::default();
+        assert_eq!(
+            verdict_of("emit_0", &run(&[("emit_0", 600.0, "ns")]), &nothing),
+            (Verdict::MetAlone, None)
+        );
+        assert_eq!(verdict_of("emit_0", &run(&[("emit_0", 601.0, "ns")]), &nothing).0, Verdict::NotMet);
+        assert_eq!(verdict_of("emit_0", &nothing, &nothing).0, Verdict::Missing);
+    }
+
+    #[test]
+    fn many_sessions_are_compared_one_by_one() {
+        let ours = run(&[("live_open_all", 1.0e6, "us"), ("live_sessions", 10_000.0, "count")]);
+        let public = run(&[("live_open_all", 12.6e6, "us"), ("live_sessions", 1_000.0, "count")]);
+        assert_eq!(verdict_of("live_open_all", &ours, &public), (Verdict::Met, Some(126.0)));
+        let uncounted = run(&[("live_open_all", 1.0, "us")]);
+        assert_eq!(verdict_of("live_open_all", &uncounted, &public).0, Verdict::Missing);
+    }
+
+    #[test]
+    fn memory_is_judged_by_its_size() {
+        let ours =
+            run(&[("live_bytes_idle", 10_240.0, "bytes"), ("live_bytes_after_turn", 25_601.0, "bytes")]);
+        assert_eq!(verdict_of("live_bytes_idle", &ours, &Run::default()).0, Verdict::Met);
+        assert_eq!(verdict_of("live_bytes_after_turn", &ours, &Run::default()).0, Verdict::NotMet);
+    }
+}
