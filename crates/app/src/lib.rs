@@ -5,8 +5,12 @@
 pub mod clock;
 pub mod env;
 pub mod expand;
+pub mod files;
+pub mod journal;
 pub mod open;
+pub mod paths;
 pub mod prepare;
+pub mod store;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_core::cancel::CancelLevel;
