@@ -35,8 +35,8 @@ mod mounts;
 pub use calls::{CallError, InFlight};
 pub use emit::Emitted;
 pub use injections::InjectionRefused;
-pub(crate) use mounts::Mounts;
 pub use mounts::{MountError, MountPoint};
+pub(crate) use mounts::{Mounts, Replaced};
 
 /// The hub of one session. Clones are the same hub.
 #[derive(Clone)]
@@ -184,12 +184,14 @@ impl Coordinator {
 
     /// Sets or removes who is asked.
     pub fn set_approval_system(&self, approval: Option<Arc<dyn ApprovalSystem>>) {
-        *write(&self.0.approval) = approval;
+        let old = std::mem::replace(&mut *write(&self.0.approval), approval);
+        drop(old);
     }
 
     /// Sets or removes where messages for the person go.
     pub fn set_display_system(&self, display: Option<Arc<dyn DisplaySystem>>) {
-        *write(&self.0.display) = display;
+        let old = std::mem::replace(&mut *write(&self.0.display), display);
+        drop(old);
     }
 
     /// Makes everything recorded so far durable. Returns at once without a journal.
