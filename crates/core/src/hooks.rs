@@ -148,13 +148,17 @@ impl Hooks {
         let mut registrations = write(&self.registrations);
         let list: Vec<_> = registrations.iter().filter(|known| known.id != id).cloned().collect();
         let removed = list.len() < registrations.len();
-        *registrations = Arc::from(list);
+        let old = std::mem::replace(&mut *registrations, Arc::from(list));
+        drop(registrations);
+        // Outside the lock: a handler that is dropped here may come back to the registry.
+        drop(old);
         removed
     }
 
     /// Removes everything.
     pub(crate) fn clear(&self) {
-        *write(&self.registrations) = Arc::from(Vec::new());
+        let old = std::mem::replace(&mut *write(&self.registrations), Arc::from(Vec::new()));
+        drop(old);
     }
 
     /// The names of the handlers that hear this event, in the order they run.

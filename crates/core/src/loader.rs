@@ -15,12 +15,12 @@ use crate::contracts::{
     Cleanup, ContextManager, HookHandler, Module, Mounted, Orchestrator, Provider, Ready, Resolved,
     SourceError, TaskFailure, Tool,
 };
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, MountPoint, Replaced};
 use crate::error::chain;
 use crate::hooks::{HandlerId, HookSpec};
 use crate::report::{LoadEntry, LoadOutcome};
 use crate::sync::lock;
-use crate::watch::within;
+use crate::watch::{catching, within};
 
 /// Why a module of the mount plan did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -222,8 +222,9 @@ impl Loader {
             |fault: crate::watch::Fault| LoadError::Mount { id: id.clone(), message: fault.to_string() };
         let (module, place) = within(deadline, self.find(spec, &cx.coordinator)).await.map_err(late)??;
         *found_in = Some(place);
-        if module.kind() != kind {
-            return Err(LoadError::Kind { id: id.clone(), expected: kind, found: module.kind() });
+        let found = catching(async { module.kind() }).await.map_err(late)?;
+        if found != kind {
+            return Err(LoadError::Kind { id: id.clone(), expected: kind, found });
         }
         let mut config = Value::Object(spec.config.clone());
         if let Some(expander) = &self.expander {
@@ -314,11 +315,11 @@ struct Notes {
     undo: Vec<Undo>,
 }
 
-enum Undo {
-    Orchestrator,
-    Context,
-    Provider(String),
-    Tool(String),
+/// What a mount put where, and what stood there before.
+struct Undo {
+    point: MountPoint,
+    name: String,
+    old: Option<Replaced>,
 }
 
 impl MountCx {
@@ -364,14 +365,14 @@ impl MountCx {
 
     /// Mounts the orchestrator.
     pub fn mount_orchestrator(&self, orchestrator: Arc<dyn Orchestrator>) {
-        self.note("orchestrator", Undo::Orchestrator);
-        self.coordinator.mount_orchestrator(self.module.clone(), orchestrator);
+        let old = self.coordinator.replace_orchestrator(self.module.clone(), orchestrator);
+        self.note("orchestrator", MountPoint::Orchestrator, old);
     }
 
     /// Mounts the context.
     pub fn mount_context(&self, context: Arc<dyn ContextManager>) {
-        self.note("context", Undo::Context);
-        self.coordinator.mount_context(self.module.clone(), context);
+        let old = self.coordinator.replace_context(self.module.clone(), context);
+        self.note("context", MountPoint::Context, old);
     }
 
     /// Mounts a provider: under the plan's `instance_id`, else under its own name.
@@ -380,8 +381,8 @@ impl MountCx {
         if self.coordinator.provider(&name).is_some() {
             self.warn(format!("provider `{name}` of another module is replaced"));
         }
-        self.note(&name, Undo::Provider(name.clone()));
-        self.coordinator.mount_provider(self.module.clone(), &name, provider);
+        let old = self.coordinator.replace_provider(self.module.clone(), &name, provider);
+        self.note(&name, MountPoint::Providers, old);
     }
 
     /// Mounts a tool under the name of its spec.
@@ -390,8 +391,8 @@ impl MountCx {
         if self.coordinator.tool(&name).is_some() {
             self.warn(format!("tool `{name}` of another module is replaced"));
         }
-        self.note(&name, Undo::Tool(name.clone()));
-        self.coordinator.mount_tool(self.module.clone(), tool);
+        let old = self.coordinator.replace_tool(self.module.clone(), tool);
+        self.note(&name, MountPoint::Tools, old);
     }
 
     /// Registers a hook handler; it is removed when the session ends.
@@ -416,25 +417,21 @@ impl MountCx {
         self.coordinator.push_ready(self.module.clone(), Box::new(ready));
     }
 
-    fn note(&self, name: &str, undo: Undo) {
+    fn note(&self, name: &str, point: MountPoint, old: Option<Replaced>) {
         let mut notes = lock(&self.notes);
         notes.names.push(name.to_owned());
-        notes.undo.push(undo);
+        notes.undo.push(Undo { point, name: name.to_owned(), old });
     }
 
-    /// Takes back everything this mount put into the session.
+    /// Takes back everything this mount put into the session, and puts back what it took the place of.
     fn forget(&self) {
-        use crate::coordinator::MountPoint;
         let undo = std::mem::take(&mut lock(&self.notes).undo);
-        for step in undo {
-            let (point, name) = match &step {
-                Undo::Orchestrator => (MountPoint::Orchestrator, None),
-                Undo::Context => (MountPoint::Context, None),
-                Undo::Provider(name) => (MountPoint::Providers, Some(name.as_str())),
-                Undo::Tool(name) => (MountPoint::Tools, Some(name.as_str())),
-            };
-            // Cannot fail: every place for many comes with its name.
-            drop(self.coordinator.unmount(&point, name));
+        for Undo { point, name, old } in undo.into_iter().rev() {
+            match old {
+                Some(old) => self.coordinator.restore(old),
+                // Cannot fail: every place for many comes with its name.
+                None => drop(self.coordinator.unmount(&point, Some(&name))),
+            }
         }
     }
 }

@@ -34,6 +34,9 @@ pub struct Deadlines {
     /// For a model, since its last sign of life.
     #[serde(with = "seconds")]
     pub provider: Duration,
+    /// For a capability that is called. Long, for `session.spawn` runs a whole session in one call.
+    #[serde(with = "seconds")]
+    pub capability: Duration,
     /// For a contributor.
     #[serde(with = "seconds")]
     pub contributor: Duration,
@@ -57,6 +60,7 @@ impl Default for Deadlines {
             context: Duration::from_secs(60),
             tool: Duration::from_secs(600),
             provider: Duration::from_secs(600),
+            capability: Duration::from_secs(3_600),
             contributor: Duration::from_secs(10),
             cleanup: Duration::from_secs(10),
             stall: Duration::from_secs(30),

@@ -1,5 +1,6 @@
 //! Events on their way out: recorded, passed through hooks, and what the hooks said applied, once.
 
+use std::future::Future;
 use std::time::Duration;
 
 use amplifier_protocol::event::{Event, HookFailed, PolicyViolation};
@@ -124,8 +125,9 @@ impl Coordinator {
         let outcome = self.dispatch(name, data).await;
         let mut result = outcome.to_result();
         if !is_silent(&outcome) {
+            // Never a number again: a result that comes back twice must not meet another's outcome.
+            let id = self.next_number();
             let mut pending = lock(&self.0.pending);
-            let id = pending.last().map_or(1, |(last, _)| last + 1);
             if pending.len() >= MAX_PENDING {
                 pending.shift_remove_index(0);
             }
@@ -232,6 +234,11 @@ impl Coordinator {
     pub(crate) async fn report_refusal(&self, policy: &str, source: &str, message: String) {
         let (policy, source) = (policy.to_owned(), source.to_owned());
         self.report(PolicyViolation { policy, source, message, details: Map::new() }).await;
+    }
+
+    /// Runs a future as deep inside handlers as the caller is, in whatever task: events it causes are counted on.
+    pub(super) fn at_this_depth<F: Future>(future: F) -> impl Future<Output = F::Output> {
+        DEPTH.scope(DEPTH.try_with(|depth| *depth).unwrap_or(0), future)
     }
 
     async fn show(&self, messages: Vec<Sourced<amplifier_protocol::hook::UserMessage>>) {
