@@ -159,10 +159,26 @@ impl Coordinator {
         if let Some(refused) = applied.refused.into_iter().find(InjectionRefused::is_too_large) {
             return Err(refused);
         }
-        Ok(match (asked, applied.decision) {
-            (true, Decision::Deny { reason, .. }) => HookResult::deny(reason),
-            (true, Decision::Proceed) => HookResult { data: result.data, ..HookAction::Continue.into() },
-            (false, _) => result,
+        // What lasts is stored and what was refused is gone: only the passing words are left for the next request.
+        let passing = Outcome { injections: applied.ephemeral, ..Outcome::default() }.merged_injection();
+        Ok(match (asked, applied.decision, passing) {
+            (true, Decision::Deny { reason, .. }, _) => HookResult::deny(reason),
+            (false, Decision::Deny { .. }, _) => result,
+            (true, Decision::Proceed, None) => {
+                HookResult { data: result.data, ..HookAction::Continue.into() }
+            }
+            (true, Decision::Proceed, Some(passing)) => {
+                HookResult { data: result.data, ..HookAction::InjectContext(passing).into() }
+            }
+            (false, Decision::Proceed, Some(passing)) => {
+                HookResult { action: HookAction::InjectContext(passing), ..result }
+            }
+            (false, Decision::Proceed, None) => match result.action {
+                HookAction::InjectContext(Injection { ephemeral: true, .. }) => {
+                    HookResult { action: HookAction::Continue, ..result }
+                }
+                _ => result,
+            },
         })
     }
 
