@@ -386,12 +386,13 @@ impl MountCx {
 
     /// Mounts a tool under the name of its spec.
     pub fn mount_tool(&self, tool: Arc<dyn Tool>) {
-        let name = tool.spec().name;
+        let spec = tool.spec();
+        let name = spec.name.clone();
         if self.coordinator.tool(&name).is_some() {
             self.warn(format!("tool `{name}` of another module is replaced"));
         }
         self.note(&name, Undo::Tool(name.clone()));
-        self.coordinator.mount_tool(self.module.clone(), tool);
+        self.coordinator.mount_tool_as(self.module.clone(), spec, tool);
     }
 
     /// Registers a hook handler; it is removed when the session ends.

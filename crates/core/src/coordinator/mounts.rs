@@ -110,9 +110,15 @@ impl Coordinator {
 
     /// Mounts a tool under the name of its spec, replacing another of that name.
     pub fn mount_tool(&self, owner: ModuleId, item: Arc<dyn Tool>) {
-        let spec = Arc::new(item.spec());
-        let entry = MountedTool { tool: Mounted { owner, item }, spec: Arc::clone(&spec) };
-        let old = write(&self.0.mounts).tools.insert(spec.name.clone(), entry);
+        let spec = item.spec();
+        self.mount_tool_as(owner, spec, item);
+    }
+
+    /// Mounts a tool whose spec was read already: a tool makes its spec once.
+    pub(crate) fn mount_tool_as(&self, owner: ModuleId, spec: ToolSpec, item: Arc<dyn Tool>) {
+        let name = spec.name.clone();
+        let entry = MountedTool { tool: Mounted { owner, item }, spec: Arc::new(spec) };
+        let old = write(&self.0.mounts).tools.insert(name, entry);
         drop(old);
     }
 
