@@ -20,7 +20,7 @@ use serde_json::Value;
 mod estimate;
 mod view;
 
-use view::{Aim, Conversation};
+use view::{Aim, Conversation, Numbers};
 
 /// What a plan may configure.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -107,18 +107,16 @@ impl SimpleContext {
             return Ok(());
         }
         // Looked at again: while hooks were asked somebody may have added a message.
-        let Some((removed, kept_system, (after_messages, after_tokens))) = self.show_shorter(&aim)? else {
-            return Ok(());
-        };
-        let shortened = ContextPostCompact { message_count: after_messages, token_count: after_tokens };
+        let Some(shorter) = self.show_shorter(&aim)? else { return Ok(()) };
+        let shortened = ContextPostCompact { message_count: shorter.messages, token_count: shorter.tokens };
         self.coordinator.emit(shortened).await;
         let numbers = ContextCompaction {
             before_tokens: token_count,
-            after_tokens,
+            after_tokens: shorter.tokens,
             before_messages: message_count,
-            after_messages,
-            messages_removed: removed,
-            system_messages_preserved: kept_system,
+            after_messages: shorter.messages,
+            messages_removed: shorter.removed,
+            system_messages_preserved: shorter.kept_system,
             strategy_level: 1,
             budget: aim.budget,
             target_tokens: aim.target,
@@ -128,12 +126,12 @@ impl SimpleContext {
         Ok(())
     }
 
-    fn show_shorter(&self, aim: &Aim) -> Result<Option<(u64, u64, (u64, u64))>, ContextError> {
+    fn show_shorter(&self, aim: &Aim) -> Result<Option<Numbers>, ContextError> {
         let mut conversation = self.lock();
         let Some(shortened) = conversation.shorter(aim)? else { return Ok(None) };
-        let (removed, kept_system) = (shortened.removed, shortened.kept_system);
+        let numbers = shortened.numbers;
         conversation.show(shortened);
-        Ok(Some((removed, kept_system, conversation.view_size())))
+        Ok(Some(numbers))
     }
 }
 

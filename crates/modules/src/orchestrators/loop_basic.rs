@@ -120,7 +120,7 @@ impl Turn<'_> {
         if let Some(reason) = submitted.denied() {
             return Happened::Denied { reason: reason.to_owned() };
         }
-        self.ephemeral.extend(submitted.ephemeral.into_iter().map(|sourced| sourced.item));
+        self.ephemeral.extend(ask::items(submitted.ephemeral));
         self.store(Message::user(submitted.event.prompt))
             .await
             .map_or_else(Happened::Failed, |()| Happened::Begun)

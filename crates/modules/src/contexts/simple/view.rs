@@ -32,7 +32,14 @@ pub(super) struct Aim {
 /// A shorter view.
 pub(super) struct Shortened {
     messages: Messages,
-    tokens: u64,
+    pub(super) numbers: Numbers,
+}
+
+/// What a shorter view holds and what it left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Numbers {
+    pub(super) messages: u64,
+    pub(super) tokens: u64,
     pub(super) removed: u64,
     pub(super) kept_system: u64,
 }
@@ -83,13 +90,17 @@ impl Conversation {
         }
         let removed = talk.len() - kept.len();
         let messages = in_order(view, &frame, &kept);
-        let shortened =
-            Shortened { messages, tokens, removed: count(removed), kept_system: count(frame.len()) };
-        Ok((removed > 0).then_some(shortened))
+        let numbers = Numbers {
+            messages: count(messages.len()),
+            tokens,
+            removed: count(removed),
+            kept_system: count(frame.len()),
+        };
+        Ok((removed > 0).then_some(Shortened { messages, numbers }))
     }
 
     pub(super) fn show(&mut self, shortened: Shortened) {
-        self.view_tokens = shortened.tokens;
+        self.view_tokens = shortened.numbers.tokens;
         self.shortened = Some(shortened.messages);
     }
 }
@@ -191,7 +202,7 @@ mod tests {
         let Some(shortened) = talk.shorter(&Aim { budget, trigger: budget * 9 / 10, target })? else {
             return Ok((0, 0));
         };
-        let done = (shortened.removed, shortened.kept_system);
+        let done = (shortened.numbers.removed, shortened.numbers.kept_system);
         talk.show(shortened);
         Ok(done)
     }

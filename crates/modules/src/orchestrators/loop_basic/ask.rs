@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use amplifier_core::contracts::{DeltaSink, Provider, RequestBudget, TurnError};
 use amplifier_core::coordinator::{CallError, Coordinator};
+use amplifier_core::hooks::Sourced;
 use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::content::ContentBlock;
 use amplifier_protocol::event::{
@@ -76,7 +77,7 @@ impl Turn<'_> {
         if let Some(reason) = announced.denied() {
             return Ok(Happened::Denied { reason: reason.to_owned() });
         }
-        self.ephemeral.extend(announced.ephemeral.into_iter().map(|sourced| sourced.item));
+        self.ephemeral.extend(items(announced.ephemeral));
         if announced.modified
             && let Some((name, provider)) = named(self.coordinator, &announced.event.provider)
             && name != chosen.name
@@ -187,7 +188,7 @@ impl Turn<'_> {
             let tool_calls = u64::try_from(calls).unwrap_or(u64::MAX);
             let told = ProviderResponse { provider, response: None, usage, tool_calls };
             let told = self.coordinator.emit(told).await;
-            self.ephemeral.extend(told.ephemeral.into_iter().map(|sourced| sourced.item));
+            self.ephemeral.extend(items(told.ephemeral));
         }
         let wanted = [ContentBlockStart::NAME, ContentBlockEnd::NAME, ThinkingFinal::NAME];
         if !wanted.into_iter().any(|name| self.coordinator.listens(name)) {
@@ -251,8 +252,6 @@ fn count(number: usize) -> u64 {
 }
 
 /// What hooks gave, without who gave it.
-pub(super) fn items(
-    given: Vec<amplifier_core::hooks::Sourced<Injection>>,
-) -> impl Iterator<Item = Injection> {
+pub(super) fn items(given: Vec<Sourced<Injection>>) -> impl Iterator<Item = Injection> {
     given.into_iter().map(|sourced| sourced.item)
 }

@@ -121,9 +121,13 @@ mod tests {
     use amplifier_protocol::hook::InjectionRole;
     use serde_json::json;
 
-    fn injection(append_to_last_tool_result: bool) -> Injection {
-        let text = "INJ".to_owned();
-        Injection { text, role: InjectionRole::User, ephemeral: true, append_to_last_tool_result }
+    fn apart() -> Injection {
+        let (text, role) = ("INJ".to_owned(), InjectionRole::User);
+        Injection { text, role, ephemeral: true, append_to_last_tool_result: false }
+    }
+
+    fn behind() -> Injection {
+        Injection { append_to_last_tool_result: true, ..apart() }
     }
 
     fn calling(ids: &[&str]) -> Arc<Message> {
@@ -143,11 +147,11 @@ mod tests {
     #[test]
     fn an_injection_goes_behind_the_last_tool_result_only_when_one_is_last() {
         let mut messages = vec![user("hi")];
-        append(&mut messages, vec![injection(true)]);
+        append(&mut messages, vec![behind()]);
         assert_eq!((messages.len(), &messages[1].role), (2, &Role::User));
         let stored = vec![user("hi"), calling(&["a"]), result("a")];
         let mut messages = stored.clone();
-        append(&mut messages, vec![injection(true), injection(false)]);
+        append(&mut messages, vec![behind(), apart()]);
         assert_eq!(messages[2].content.visible_text(), "result a\n\nINJ");
         assert_eq!(messages[3].content.visible_text(), "INJ");
         assert_eq!(stored[2].content.visible_text(), "result a");
