@@ -185,7 +185,8 @@ impl Ledger {
             parent.live_children += 1;
         }
         let number = accounts.keys().next_back().map_or(0, |last| last + 1);
-        let account = Account::new(session_id, Some(self.0.number), depth + 1, limits, self.0.tree.clock.now());
+        let account =
+            Account::new(session_id, Some(self.0.number), depth + 1, limits, self.0.tree.clock.now());
         accounts.insert(number, account);
         let (tree, parent) = (Arc::clone(&self.0.tree), Some(self.clone()));
         Ok(Self(Arc::new(Holder { tree, number, _parent: parent })))

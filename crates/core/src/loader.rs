@@ -389,11 +389,12 @@ impl MountCx {
 
     /// Mounts a tool under the name of its spec.
     pub fn mount_tool(&self, tool: Arc<dyn Tool>) {
-        let name = tool.spec().name;
+        let spec = tool.spec();
+        let name = spec.name.clone();
         if self.coordinator.tool(&name).is_some() {
             self.warn(format!("tool `{name}` of another module is replaced"));
         }
-        let old = self.coordinator.replace_tool(self.module.clone(), tool);
+        let old = self.coordinator.replace_tool(self.module.clone(), spec, tool);
         self.note(&name, MountPoint::Tools, old);
     }
 

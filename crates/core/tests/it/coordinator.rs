@@ -36,7 +36,11 @@ async fn what_is_mounted_replaced_and_unmounted_is_told() {
     hub.mount_tool(owner(), echo("b"));
     hub.mount_tool(owner(), echo("a"));
     hub.mount_tool(owner(), echo("b"));
-    assert_eq!(hub.mounted(&MountPoint::Tools), ["b", "a"], "mounting order, and a replacement keeps its place");
+    assert_eq!(
+        hub.mounted(&MountPoint::Tools),
+        ["b", "a"],
+        "mounting order, and a replacement keeps its place"
+    );
     assert!(hub.tool("a").is_some() && hub.tool("c").is_none());
     let error = hub.unmount(&MountPoint::Tools, None).unwrap_err();
     assert_eq!(error.to_string(), "Name required for tools");
@@ -65,14 +69,17 @@ async fn the_hub_describes_what_it_holds_and_approval_and_display_can_be_set_and
     assert_eq!(hub.describe()["has_approval_provider"], false);
     assert_eq!(hub.describe()["has_display_service"], false);
     session.cleanup().await;
-    assert_eq!(session.coordinator().describe()["tools"], json!([]), "a closed session lets go of everything");
+    assert_eq!(
+        session.coordinator().describe()["tools"],
+        json!([]),
+        "a closed session lets go of everything"
+    );
 }
 
 #[tokio::test]
 async fn the_last_offer_of_a_capability_counts_and_a_missing_one_is_none() {
     let stage = Stage::new();
-    let session =
-        stage.builder().capability("dir", Capability::Value(json!("/a"))).open().await.unwrap();
+    let session = stage.builder().capability("dir", Capability::Value(json!("/a"))).open().await.unwrap();
     let hub = session.coordinator();
     assert_eq!(hub.capability_text("dir").as_deref(), Some("/a"));
     hub.register_capability("dir", Capability::Value(json!("/b")));
@@ -136,7 +143,11 @@ async fn a_contributor_that_fails_panics_or_hangs_is_named_and_the_others_are_he
     hub.register_contributor("c", "first", gives(|| Some(json!(1))));
     hub.register_contributor("c", "fails", Arc::new(|| async { Err(TaskFailure::new("empty")) }));
     hub.register_contributor("c", "panics", gives(|| panic!("spilt")));
-    hub.register_contributor("c", "hangs", Arc::new(std::future::pending::<Result<Option<Value>, TaskFailure>>));
+    hub.register_contributor(
+        "c",
+        "hangs",
+        Arc::new(std::future::pending::<Result<Option<Value>, TaskFailure>>),
+    );
     hub.register_contributor("c", "last", gives(|| Some(json!(2))));
     let (given, failed) = hub.collect_contributions("c").await;
     assert_eq!(given, [json!(1), json!(2)]);
@@ -160,7 +171,11 @@ async fn a_collector_that_goes_away_calls_no_further_contributor() {
     let session = Stage::new().open().await;
     let hub = session.coordinator();
     let diary = Diary::default();
-    hub.register_contributor("c", "hangs", Arc::new(std::future::pending::<Result<Option<Value>, TaskFailure>>));
+    hub.register_contributor(
+        "c",
+        "hangs",
+        Arc::new(std::future::pending::<Result<Option<Value>, TaskFailure>>),
+    );
     let noted = diary.clone();
     hub.register_contributor(
         "c",

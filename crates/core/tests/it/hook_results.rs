@@ -54,7 +54,11 @@ async fn an_injection_above_the_size_limit_is_an_error_and_one_at_the_limit_is_s
     let hub = session.coordinator();
     let refused = hub.process_hook_result(injection(&"x".repeat(11), false), &PRE, "lint").await.unwrap_err();
     assert!(refused.to_string().contains("exceeds 10 characters"), "{refused}");
-    assert_eq!((stage.context.stored().len(), hub.injected_tokens()), (0, 0), "nothing stored, nothing charged");
+    assert_eq!(
+        (stage.context.stored().len(), hub.injected_tokens()),
+        (0, 0),
+        "nothing stored, nothing charged"
+    );
     process(&session, injection(&"x".repeat(10), false)).await;
     assert_eq!(stage.context.stored().len(), 1);
     let refused = hub.process_hook_result(injection(&"ä".repeat(6), false), &PRE, "lint").await;
@@ -74,7 +78,8 @@ async fn limits_that_the_plan_does_not_name_are_those_of_the_specification_and_n
     process(&session, injection(&"x".repeat(10_240), true)).await;
     assert_eq!(hub.injected_tokens(), 3 * 2_560, "a fourth would pass 10,000");
 
-    let stage = Stage::new().session(json!({"injection_size_limit": null, "injection_budget_per_turn": null}));
+    let stage =
+        Stage::new().session(json!({"injection_size_limit": null, "injection_budget_per_turn": null}));
     let session = stage.open().await;
     process(&session, injection(&"x".repeat(100_000), false)).await;
     assert_eq!(stage.context.stored().len(), 1);

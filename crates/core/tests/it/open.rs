@@ -151,23 +151,24 @@ async fn a_module_that_says_ready_and_mounts_nothing_did_not_load() {
 async fn a_module_that_fails_half_way_leaves_nothing_behind_and_puts_back_what_it_replaced() {
     let diary = Diary::default();
     let noted = diary.clone();
-    let stage = Stage::new().tool(echo("kept")).module(module("tool-half", ModuleKind::Tool, move |_, cx| {
-        cx.mount_tool(tool("kept", amplifier_protocol::tool::Effects::PURE, |_, _| async {
-            Ok(json!("usurped"))
+    let stage =
+        Stage::new().tool(echo("kept")).module(module("tool-half", ModuleKind::Tool, move |_, cx| {
+            cx.mount_tool(tool("kept", amplifier_protocol::tool::Effects::PURE, |_, _| async {
+                Ok(json!("usurped"))
+            }));
+            cx.mount_tool(echo("half"));
+            let diary = noted.clone();
+            cx.register_cleanup(move || async move {
+                diary.note("undone");
+                Ok(())
+            });
+            let diary = noted.clone();
+            cx.on_session_ready(move |_| async move {
+                diary.note("ready");
+                Ok::<(), TaskFailure>(())
+            });
+            Err(LoadError::Mount { id: cx.module().clone(), message: "fell over".to_owned() })
         }));
-        cx.mount_tool(echo("half"));
-        let diary = noted.clone();
-        cx.register_cleanup(move || async move {
-            diary.note("undone");
-            Ok(())
-        });
-        let diary = noted.clone();
-        cx.on_session_ready(move |_| async move {
-            diary.note("ready");
-            Ok::<(), TaskFailure>(())
-        });
-        Err(LoadError::Mount { id: cx.module().clone(), message: "fell over".to_owned() })
-    }));
     let session = stage.open().await;
     assert!(session.coordinator().tool("half").is_none());
     assert_eq!(diary.read(), ["undone"], "its cleanup ran, its ready callback did not");
@@ -277,8 +278,7 @@ impl FolderOpener for Opener {
 
 #[tokio::test]
 async fn a_folder_is_opened_where_something_can_and_is_an_error_where_nothing_can() {
-    let mut stage =
-        Stage::new().entry(ModuleKind::Tool, json!({"module": "tool-far", "source": "folder"}));
+    let mut stage = Stage::new().entry(ModuleKind::Tool, json!({"module": "tool-far", "source": "folder"}));
     let resolver = Arc::new(ShelfResolver { shelf: stage.shelf.clone(), hints: Arc::default() });
     let session = stage.builder().resolver(Arc::clone(&resolver) as _).open().await.unwrap();
     let failed = session.report().failed().next().unwrap().to_string();
@@ -335,7 +335,9 @@ async fn references_are_filled_in_for_the_module_only_and_the_plan_keeps_them() 
     assert_eq!(session.coordinator().plan().tools[0].config["path"], "${HOME}/a");
     let failed: Vec<_> = session.report().failed().map(ToString::to_string).collect();
     assert_eq!(failed.len(), 1);
-    for part in ["config of module `tool-x` cannot be filled in", "`${KEY}` at `/key` is not set", ":-default"] {
+    for part in
+        ["config of module `tool-x` cannot be filled in", "`${KEY}` at `/key` is not set", ":-default"]
+    {
         assert!(failed[0].contains(part), "{failed:?}");
     }
 }
@@ -456,20 +458,14 @@ async fn a_child_that_is_being_opened_when_its_parent_ends_is_unwound_and_refuse
     let diary = Diary::default();
     let parent = Stage::new().open().await;
     let noted = diary.clone();
-    let stage = Stage::new().tidy("a", &diary).module(hanging_module(
-        "tool-slow",
-        ModuleKind::Tool,
-        move |_, _| {
+    let stage =
+        Stage::new().tidy("a", &diary).module(hanging_module("tool-slow", ModuleKind::Tool, move |_, _| {
             noted.note("mounting");
             Ok(Mounted::Ready)
-        },
-    ));
+        }));
     let loader = Arc::new(Loader::new().finder(Arc::new(stage.shelf.clone())));
-    let root = amplifier_core::session::SessionBuilder::new(
-        Stage::new().mount_plan(),
-        loader,
-        RuntimeClock::new(),
-    );
+    let root =
+        amplifier_core::session::SessionBuilder::new(Stage::new().mount_plan(), loader, RuntimeClock::new());
     drop(parent);
     let parent = root.open().await.unwrap();
     let opening = tokio::spawn(parent.child(stage.mount_plan()).open());
@@ -496,9 +492,10 @@ async fn no_child_opens_under_a_parent_that_is_closed() {
 #[tokio::test]
 async fn an_opening_that_its_caller_gives_up_cleans_up_what_it_mounted() {
     let diary = Diary::default();
-    let stage = Stage::new()
-        .tidy("a", &diary)
-        .module(hanging_module("tool-slow", ModuleKind::Tool, |_, _| Ok(Mounted::Ready)));
+    let stage =
+        Stage::new()
+            .tidy("a", &diary)
+            .module(hanging_module("tool-slow", ModuleKind::Tool, |_, _| Ok(Mounted::Ready)));
     let opening = tokio::time::timeout(Duration::from_millis(20), stage.builder().open()).await;
     assert!(opening.is_err());
     settle().await;

@@ -68,10 +68,9 @@ async fn two_named_entries_are_two_instances_each_with_its_own_config() {
 async fn a_default_and_a_named_entry_stand_side_by_side_in_either_order() {
     let default = json!({"module": "provider-m", "config": {"model": "plain"}});
     let named = json!({"module": "provider-m", "instance_id": "deep", "config": {"model": "large"}});
-    for (entries, order) in [
-        (json!([default, named]), ["m", "deep"]),
-        (json!([named, default]), ["deep", "m"]),
-    ] {
+    for (entries, order) in
+        [(json!([default, named]), ["m", "deep"]), (json!([named, default]), ["deep", "m"])]
+    {
         let session = with(entries).await;
         let hub = session.coordinator();
         assert_eq!((answer(hub, "m").await, answer(hub, "deep").await), ("plain".into(), "large".into()));
@@ -103,7 +102,12 @@ async fn a_named_entry_that_declines_leaves_the_default_untouched() {
 
 #[tokio::test]
 async fn an_unknown_provider_is_refused_with_the_names_that_are_near() {
-    let session = with(json!([{"module": "provider-m", "instance_id": "sonnet", "config": {"model": "a"}}])).await;
-    let call = session.coordinator().call_provider("sonet", ChatRequest::new(Vec::new()), DeltaSink::default());
-    assert_eq!(call.await.unwrap_err().to_string(), "provider `sonet` is not mounted; did you mean `sonnet`?");
+    let session =
+        with(json!([{"module": "provider-m", "instance_id": "sonnet", "config": {"model": "a"}}])).await;
+    let call =
+        session.coordinator().call_provider("sonet", ChatRequest::new(Vec::new()), DeltaSink::default());
+    assert_eq!(
+        call.await.unwrap_err().to_string(),
+        "provider `sonet` is not mounted; did you mean `sonnet`?"
+    );
 }
