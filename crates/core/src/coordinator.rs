@@ -121,7 +121,9 @@ impl Coordinator {
             desk: approvals::Desk::new(),
             injections,
             turn: AtomicU64::new(parts.last_turn),
-            numbers: AtomicU64::new(0),
+            // A session that goes on must not give a request the id of an earlier one; no process makes more requests
+            // than records.
+            numbers: AtomicU64::new(parts.last_sequence),
             pending: Mutex::default(),
             in_flight: Mutex::default(),
             status: Mutex::new(status),

@@ -65,6 +65,12 @@ pub(super) struct Applied {
 }
 
 impl Coordinator {
+    /// Whether an event of this name goes anywhere: to a handler or into the journal. Emitters of large or frequent
+    /// events ask first, so that what nobody wants is not built.
+    pub fn listens(&self, event: &str) -> bool {
+        self.0.recorder.is_kept() || self.0.hooks.has(event)
+    }
+
     /// Emits an event and does what the hooks say: shows, asks, stores. What is left to the caller is in the result.
     pub async fn emit<E: Event>(&self, event: E) -> Emitted<E> {
         self.emit_with(event, Keep::Store).await
@@ -77,7 +83,7 @@ impl Coordinator {
     }
 
     async fn emit_with<E: Event>(&self, event: E, keep: Keep) -> Emitted<E> {
-        if !self.0.recorder.is_kept() && !self.0.hooks.has(E::NAME) {
+        if !self.listens(E::NAME) {
             return Emitted::untouched(event);
         }
         let name = EventName::of::<E>();
@@ -239,7 +245,7 @@ impl Coordinator {
     /// Tells hooks and journal about something the kernel saw. Only messages of the answers have an effect, so a report
     /// cannot cause a report.
     pub(crate) async fn report<E: Event>(&self, event: E) {
-        if !self.0.recorder.is_kept() && !self.0.hooks.has(E::NAME) {
+        if !self.listens(E::NAME) {
             return;
         }
         let outcome = self.dispatch(EventName::of::<E>(), to_map(&event)).await;

@@ -1,5 +1,6 @@
 //! Opening a session: mount everything in plan order, or unwind.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use amplifier_protocol::event::{ModuleLoadFailed, ModuleReadyFailed, SessionFork};
@@ -13,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::{Inner, Owner, Phase, Resumed, Session, raw_plan};
-use crate::cancel::CancelToken;
+use crate::cancel::{CancelLevel, CancelToken};
 use crate::canonical::{CanonicalError, plan_hash};
 use crate::clock::Clock;
 use crate::contracts::{ApprovalSystem, Capability, ContextError, DisplaySystem, ModuleSourceResolver};
@@ -111,6 +112,9 @@ pub enum OpenFault {
         /// What did not.
         failed: Vec<String>,
     },
+    /// The parent was cancelled or cleaned up while this child was being opened.
+    #[error("the session was cancelled while it was being opened")]
+    Cancelled,
     /// The tree of sessions may not grow.
     #[error(transparent)]
     Limit(#[from] LimitReached),
@@ -212,7 +216,14 @@ impl SessionBuilder {
         let (session, opening) =
             self.prepare().map_err(|fault| OpenError { fault, report: LoadReport::default() })?;
         let mut report = LoadReport::default();
-        let mut result = opening.mount_all(&session, &mut report).await;
+        // A parent that ends meanwhile waits for this claim, so that it cleans up everything that was mounted.
+        let claim = OpeningClaim::take(&session.inner);
+        let cancel = session.coordinator().cancel();
+        let mut result = tokio::select! {
+            biased;
+            () = cancel.cancelled(CancelLevel::Immediate) => Err(OpenFault::Cancelled),
+            result = opening.mount_all(&session, &mut report) => result,
+        };
         if result.is_ok() && strictness == Strictness::Strict {
             let failed: Vec<_> = report.failed().map(ToString::to_string).collect();
             if !failed.is_empty() {
@@ -220,6 +231,7 @@ impl SessionBuilder {
             }
         }
         if let Err(fault) = result {
+            drop(claim);
             session.cleanup().await;
             return Err(OpenError { fault, report });
         }
@@ -286,6 +298,23 @@ impl SessionBuilder {
         }
         let session = Session { _owner: Arc::new(Owner(Arc::clone(&inner))), inner };
         Ok((session, Opening { loader, history }))
+    }
+}
+
+/// Tells whoever closes the session that it is still being opened.
+struct OpeningClaim(Arc<Inner>);
+
+impl OpeningClaim {
+    fn take(inner: &Arc<Inner>) -> Self {
+        inner.turns.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(inner))
+    }
+}
+
+impl Drop for OpeningClaim {
+    fn drop(&mut self) {
+        self.0.turns.fetch_sub(1, Ordering::AcqRel);
+        self.0.idle.notify_waiters();
     }
 }
 

@@ -8,6 +8,10 @@
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
+mod coordinator;
+mod hook_results;
 mod kit;
+mod open;
+mod providers;
 mod session;
 mod validate;
