@@ -35,8 +35,8 @@ mod mounts;
 pub use calls::{CallError, InFlight};
 pub use emit::Emitted;
 pub use injections::InjectionRefused;
-pub(crate) use mounts::Mounts;
 pub use mounts::{MountError, MountPoint};
+pub(crate) use mounts::{Mounts, Replaced};
 
 /// The hub of one session. Clones are the same hub.
 #[derive(Clone)]
@@ -85,7 +85,8 @@ struct Inner {
     desk: approvals::Desk,
     injections: injections::Budget,
     turn: AtomicU64,
-    requests: AtomicU64,
+    // Names requests and dispatches; never used twice.
+    numbers: AtomicU64,
     // Outcomes that a hosted loop was shown and has not yet asked to apply, by the number it was given.
     pending: Mutex<IndexMap<u64, Outcome>>,
     in_flight: Mutex<Vec<InFlight>>,
@@ -120,9 +121,9 @@ impl Coordinator {
             desk: approvals::Desk::new(),
             injections,
             turn: AtomicU64::new(parts.last_turn),
-            // A session that goes on must not give a request the id of an earlier one; no process makes more requests
-            // than records.
-            requests: AtomicU64::new(parts.last_sequence),
+            // Numbers name requests, and a session that goes on must not use a name again: no process uses more numbers
+            // than it makes records.
+            numbers: AtomicU64::new(parts.last_sequence),
             pending: Mutex::default(),
             in_flight: Mutex::default(),
             status: Mutex::new(status),
@@ -185,12 +186,14 @@ impl Coordinator {
 
     /// Sets or removes who is asked.
     pub fn set_approval_system(&self, approval: Option<Arc<dyn ApprovalSystem>>) {
-        *write(&self.0.approval) = approval;
+        let old = std::mem::replace(&mut *write(&self.0.approval), approval);
+        drop(old);
     }
 
     /// Sets or removes where messages for the person go.
     pub fn set_display_system(&self, display: Option<Arc<dyn DisplaySystem>>) {
-        *write(&self.0.display) = display;
+        let old = std::mem::replace(&mut *write(&self.0.display), display);
+        drop(old);
     }
 
     /// Makes everything recorded so far durable. Returns at once without a journal.
@@ -266,11 +269,15 @@ impl Coordinator {
         drop((mounts, capabilities, ready));
     }
 
-    fn approval_system(&self) -> Option<Arc<dyn ApprovalSystem>> {
+    fn next_number(&self) -> u64 {
+        self.0.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn approval_system(&self) -> Option<Arc<dyn ApprovalSystem>> {
         read(&self.0.approval).clone()
     }
 
-    fn display_system(&self) -> Option<Arc<dyn DisplaySystem>> {
+    pub(crate) fn display_system(&self) -> Option<Arc<dyn DisplaySystem>> {
         read(&self.0.display).clone()
     }
 }

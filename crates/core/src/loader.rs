@@ -15,12 +15,16 @@ use crate::contracts::{
     Cleanup, ContextManager, HookHandler, Module, Mounted, Orchestrator, Provider, Ready, Resolved,
     SourceError, TaskFailure, Tool,
 };
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, MountPoint, Replaced};
 use crate::error::chain;
 use crate::hooks::{HandlerId, HookSpec};
 use crate::report::{LoadEntry, LoadOutcome};
 use crate::sync::lock;
-use crate::watch::within;
+use crate::watch::{catching, within};
+
+mod spec_pool;
+
+use spec_pool::SpecPool;
 
 /// Why a module of the mount plan did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -151,6 +155,7 @@ pub struct Loader {
     finders: Vec<Arc<dyn ModuleFinder>>,
     opener: Option<Arc<dyn FolderOpener>>,
     expander: Option<Arc<dyn ConfigExpander>>,
+    specs: Arc<SpecPool>,
 }
 
 impl Loader {
@@ -188,7 +193,8 @@ impl Loader {
         coordinator: &Coordinator,
     ) -> (LoadEntry, Option<LoadError>) {
         let began = coordinator.now();
-        let cx = MountCx::new(coordinator.clone(), spec);
+        let mut cx = MountCx::new(coordinator.clone(), spec);
+        cx.specs = Some(Arc::clone(&self.specs));
         let mut found_in = None;
         let result = self.find_and_mount(spec, kind, &cx, &mut found_in).await;
         let notes = std::mem::take(&mut *lock(&cx.notes));
@@ -222,8 +228,9 @@ impl Loader {
             |fault: crate::watch::Fault| LoadError::Mount { id: id.clone(), message: fault.to_string() };
         let (module, place) = within(deadline, self.find(spec, &cx.coordinator)).await.map_err(late)??;
         *found_in = Some(place);
-        if module.kind() != kind {
-            return Err(LoadError::Kind { id: id.clone(), expected: kind, found: module.kind() });
+        let found = catching(async { module.kind() }).await.map_err(late)?;
+        if found != kind {
+            return Err(LoadError::Kind { id: id.clone(), expected: kind, found });
         }
         let mut config = Value::Object(spec.config.clone());
         if let Some(expander) = &self.expander {
@@ -304,6 +311,7 @@ pub struct MountCx {
     pub coordinator: Coordinator,
     module: ModuleId,
     instance_id: Option<String>,
+    specs: Option<Arc<SpecPool>>,
     notes: Mutex<Notes>,
 }
 
@@ -314,18 +322,18 @@ struct Notes {
     undo: Vec<Undo>,
 }
 
-enum Undo {
-    Orchestrator,
-    Context,
-    Provider(String),
-    Tool(String),
+/// What a mount put where, and what stood there before.
+struct Undo {
+    point: MountPoint,
+    name: String,
+    old: Option<Replaced>,
 }
 
 impl MountCx {
     /// A mount of an entry of a plan.
     pub fn new(coordinator: Coordinator, spec: &ModuleSpec) -> Self {
         let (module, instance_id) = (spec.module.clone(), spec.instance_id.clone());
-        Self { coordinator, module, instance_id, notes: Mutex::default() }
+        Self { coordinator, module, instance_id, specs: None, notes: Mutex::default() }
     }
 
     /// The module that is being mounted.
@@ -364,14 +372,14 @@ impl MountCx {
 
     /// Mounts the orchestrator.
     pub fn mount_orchestrator(&self, orchestrator: Arc<dyn Orchestrator>) {
-        self.note("orchestrator", Undo::Orchestrator);
-        self.coordinator.mount_orchestrator(self.module.clone(), orchestrator);
+        let old = self.coordinator.replace_orchestrator(self.module.clone(), orchestrator);
+        self.note("orchestrator", MountPoint::Orchestrator, old);
     }
 
     /// Mounts the context.
     pub fn mount_context(&self, context: Arc<dyn ContextManager>) {
-        self.note("context", Undo::Context);
-        self.coordinator.mount_context(self.module.clone(), context);
+        let old = self.coordinator.replace_context(self.module.clone(), context);
+        self.note("context", MountPoint::Context, old);
     }
 
     /// Mounts a provider: under the plan's `instance_id`, else under its own name.
@@ -380,19 +388,22 @@ impl MountCx {
         if self.coordinator.provider(&name).is_some() {
             self.warn(format!("provider `{name}` of another module is replaced"));
         }
-        self.note(&name, Undo::Provider(name.clone()));
-        self.coordinator.mount_provider(self.module.clone(), &name, provider);
+        let old = self.coordinator.replace_provider(self.module.clone(), &name, provider);
+        self.note(&name, MountPoint::Providers, old);
     }
 
     /// Mounts a tool under the name of its spec.
     pub fn mount_tool(&self, tool: Arc<dyn Tool>) {
-        let spec = tool.spec();
+        let spec = match &self.specs {
+            Some(specs) => specs.share(tool.spec()),
+            None => Arc::new(tool.spec()),
+        };
         let name = spec.name.clone();
         if self.coordinator.tool(&name).is_some() {
             self.warn(format!("tool `{name}` of another module is replaced"));
         }
-        self.note(&name, Undo::Tool(name.clone()));
-        self.coordinator.mount_tool_as(self.module.clone(), spec, tool);
+        let old = self.coordinator.replace_tool(self.module.clone(), spec, tool);
+        self.note(&name, MountPoint::Tools, old);
     }
 
     /// Registers a hook handler; it is removed when the session ends.
@@ -417,25 +428,21 @@ impl MountCx {
         self.coordinator.push_ready(self.module.clone(), Box::new(ready));
     }
 
-    fn note(&self, name: &str, undo: Undo) {
+    fn note(&self, name: &str, point: MountPoint, old: Option<Replaced>) {
         let mut notes = lock(&self.notes);
         notes.names.push(name.to_owned());
-        notes.undo.push(undo);
+        notes.undo.push(Undo { point, name: name.to_owned(), old });
     }
 
-    /// Takes back everything this mount put into the session.
+    /// Takes back everything this mount put into the session, and puts back what it took the place of.
     fn forget(&self) {
-        use crate::coordinator::MountPoint;
         let undo = std::mem::take(&mut lock(&self.notes).undo);
-        for step in undo {
-            let (point, name) = match &step {
-                Undo::Orchestrator => (MountPoint::Orchestrator, None),
-                Undo::Context => (MountPoint::Context, None),
-                Undo::Provider(name) => (MountPoint::Providers, Some(name.as_str())),
-                Undo::Tool(name) => (MountPoint::Tools, Some(name.as_str())),
-            };
-            // Cannot fail: every place for many comes with its name.
-            drop(self.coordinator.unmount(&point, name));
+        for Undo { point, name, old } in undo.into_iter().rev() {
+            match old {
+                Some(old) => self.coordinator.restore(old),
+                // Cannot fail: every place for many comes with its name.
+                None => drop(self.coordinator.unmount(&point, Some(&name))),
+            }
         }
     }
 }

@@ -17,6 +17,7 @@
 
 mod approval;
 mod clock;
+pub mod conformance;
 mod context;
 mod coordinator;
 mod display;

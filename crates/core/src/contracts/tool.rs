@@ -12,7 +12,7 @@ use crate::cancel::CancelToken;
 
 /// A capability the model may call.
 ///
-/// The kernel reads `spec` once, when the tool is mounted. It calls `execute` once per call id, possibly in parallel
+/// The kernel reads `spec` and `effects` once, when the tool is mounted. It calls `execute` once per call id, possibly in parallel
 /// with other tools and with itself. Implementers check `cx.cancel` between effects and leave nothing half written;
 /// after an immediate cancel the call's future is dropped a moment later. Most authors want [`super::TypedTool`].
 #[async_trait]

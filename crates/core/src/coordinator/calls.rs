@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::Coordinator;
-use crate::cancel::CancelLevel;
+use crate::cancel::{CancelLevel, CancelToken};
 use crate::contracts::{DeltaSink, ProviderCx, Pulse, ToolCx, TurnError};
 use crate::error::panic_text;
 use crate::estimate::estimate_tokens;
 use crate::journal::JournalError;
-use crate::ledger::LimitReached;
+use crate::ledger::{LimitReached, Reservation};
 use crate::loader::near_misses;
 use crate::sync::lock;
 
@@ -97,11 +97,11 @@ impl From<CallError> for TurnError {
 }
 
 /// What is called, for watch and records.
-struct Watched<'a> {
-    owner: &'a str,
-    operation: &'a str,
-    deadline: Duration,
-    pulse: Pulse,
+pub(super) struct Watched<'a> {
+    pub(super) owner: &'a str,
+    pub(super) operation: &'a str,
+    pub(super) deadline: Duration,
+    pub(super) pulse: Pulse,
 }
 
 impl Coordinator {
@@ -126,10 +126,11 @@ impl Coordinator {
         let owner = mounted.tool.owner.as_str();
         let one = Amounts { tool_calls: 1, ..Amounts::default() };
         let reserved = self.ledger().reserve(owner, one)?;
-        let effect = mounted.tool.item.effects().class;
-        self.announce(&call.id, owner, &call.name, effect, || call.arguments.clone()).await?;
+        let effect = mounted.effects.class;
+        let announced = self.announce(&call.id, owner, &call.name, effect, || call.arguments.clone()).await;
+        let reserved = begun(reserved, announced)?;
         self.update_status(|status| status.tool_invocations += 1);
-        self.cancel().register_tool_start(&call.id, &call.name);
+        let running = RunningTool::start(self.cancel(), call);
 
         let cx = ToolCx { call_id: call.id.clone(), cancel: self.cancel().clone(), pulse: Pulse::default() };
         let watched = Watched {
@@ -141,7 +142,7 @@ impl Coordinator {
         let (tool, input) = (Arc::clone(&mounted.tool.item), call.arguments.clone());
         let answer = self.watch(watched, async move { tool.execute(input, &cx).await }).await;
 
-        self.cancel().register_tool_complete(&call.id);
+        drop(running);
         reserved.settle(one);
         let answer = answer.map(|answer| match answer {
             Ok(output) => ToolResult::success(output),
@@ -175,9 +176,10 @@ impl Coordinator {
         }
         let owner = mounted.owner.as_str();
         let reserved = self.ledger().reserve(owner, self.expected_spend(&request))?;
-        let request_id = format!("{}-{}", self.session_id(), self.next_request());
+        let request_id = format!("{}-{}", self.session_id(), self.next_number());
         let effect = EffectClass::Idempotent;
-        self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await?;
+        let announced = self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await;
+        let reserved = begun(reserved, announced)?;
 
         let cx = ProviderCx {
             request_id: request_id.clone(),
@@ -227,11 +229,6 @@ impl Coordinator {
         amounts
     }
 
-    fn next_request(&self) -> u64 {
-        use std::sync::atomic::Ordering;
-        self.0.requests.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
     /// Writes down that a call is about to begin, and makes that durable when the call changes the world.
     async fn announce(
         &self,
@@ -263,13 +260,13 @@ impl Coordinator {
 
     /// Runs a call in a task of its own, so that not even one that blocks its thread can hang the session, and waits
     /// for it: until it answers, its deadline passes without a sign of life, or an immediate cancel and a short grace.
-    async fn watch<T: Send + 'static>(
+    pub(super) async fn watch<T: Send + 'static>(
         &self,
         call: Watched<'_>,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, CallError> {
         let deadline = self.ledger().wall_time_left().map_or(call.deadline, |left| left.min(call.deadline));
-        let mut task = pin!(Task(tokio::spawn(future)));
+        let mut task = pin!(Task(tokio::spawn(Self::at_this_depth(future))));
         let entered = self.enter(call.owner, call.operation);
         let broken = |message: String| CallError::Broken { owner: call.owner.to_owned(), message };
         let answered = |answer: Result<T, tokio::task::JoinError>| {
@@ -299,7 +296,9 @@ impl Coordinator {
                 reported = true;
                 let (owner, operation) = (call.owner.to_owned(), call.operation.to_owned());
                 let (waited_ms, deadline_ms) = (millis(quiet), millis(deadline));
-                self.report(CallStalled { owner, operation, waited_ms, deadline_ms }).await;
+                let stalled = CallStalled { owner, operation, waited_ms, deadline_ms };
+                // Boxed: seldom needed, and every call would carry its size.
+                Box::pin(self.report(stalled)).await;
             }
         }
         drop(entered);
@@ -317,8 +316,38 @@ impl Coordinator {
     }
 }
 
+/// A call that could not be announced did not begin, so nothing of what was held back for it is spent.
+fn begun(reserved: Reservation, announced: Result<(), JournalError>) -> Result<Reservation, JournalError> {
+    match announced {
+        Ok(()) => Ok(reserved),
+        Err(error) => {
+            reserved.release();
+            Err(error)
+        }
+    }
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Says that a tool runs, until it ends or whoever waits for it goes away.
+struct RunningTool<'a> {
+    cancel: &'a CancelToken,
+    call_id: &'a str,
+}
+
+impl<'a> RunningTool<'a> {
+    fn start(cancel: &'a CancelToken, call: &'a ToolCall) -> Self {
+        cancel.register_tool_start(&call.id, &call.name);
+        Self { cancel, call_id: &call.id }
+    }
+}
+
+impl Drop for RunningTool<'_> {
+    fn drop(&mut self) {
+        self.cancel.register_tool_complete(self.call_id);
+    }
 }
 
 /// Takes a call off the list however it ends.

@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::Coordinator;
-use crate::contracts::{Capability, CapabilityError, Contributor};
+use super::calls::Watched;
+use crate::contracts::{Capability, CapabilityError, Contributor, Pulse};
 use crate::sync::{read, write};
 use crate::watch::within;
 
@@ -44,13 +45,18 @@ impl Coordinator {
         read(&self.0.capabilities).by_name.keys().cloned().collect()
     }
 
-    /// Calls what is offered under a name.
+    /// Calls what is offered under a name. One that hangs or panics costs this call; a cancel ends it.
     pub async fn call_capability(&self, name: &str, arguments: Value) -> Result<Value, CapabilityError> {
-        match self.capability(name) {
-            Some(Capability::Call(call)) => call.call(arguments).await,
-            Some(Capability::Value(_)) => Err(CapabilityError::NotCallable { name: name.to_owned() }),
-            None => Err(CapabilityError::Absent { name: name.to_owned() }),
-        }
+        let call = match self.capability(name) {
+            Some(Capability::Call(call)) => call,
+            Some(Capability::Value(_)) => return Err(CapabilityError::NotCallable { name: name.to_owned() }),
+            None => return Err(CapabilityError::Absent { name: name.to_owned() }),
+        };
+        let deadline = self.deadlines().capability;
+        let watched = Watched { owner: name, operation: "capability", deadline, pulse: Pulse::default() };
+        self.watch(watched, async move { call.call(arguments).await }).await.unwrap_or_else(|error| {
+            Err(CapabilityError::Failed { name: name.to_owned(), message: error.to_string() })
+        })
     }
 
     /// Adds a contributor to a channel. One name may contribute more than once.

@@ -1,5 +1,6 @@
 //! Events on their way out: recorded, passed through hooks, and what the hooks said applied, once.
 
+use std::future::Future;
 use std::time::Duration;
 
 use amplifier_protocol::event::{Event, HookFailed, PolicyViolation};
@@ -91,7 +92,8 @@ impl Coordinator {
             return Emitted::untouched(event);
         }
         let (modified, data) = (outcome.modified, outcome.data.clone());
-        let applied = self.apply(outcome, &name, keep).await;
+        // Boxed: seldom needed, and much larger than the way past it.
+        let applied = Box::pin(self.apply(outcome, &name, keep)).await;
         let (event, decision) = match modified.then(|| serde_json::from_value(Value::Object(data))) {
             None => (event, applied.decision),
             Some(Ok(changed)) => (changed, applied.decision),
@@ -108,7 +110,7 @@ impl Coordinator {
     pub async fn emit_named(&self, name: EventName, data: Map<String, Value>) -> Emitted<Map<String, Value>> {
         let mut outcome = self.dispatch(name.clone(), data).await;
         let (modified, event) = (outcome.modified, std::mem::take(&mut outcome.data));
-        let applied = self.apply(outcome, &name, Keep::Store).await;
+        let applied = Box::pin(self.apply(outcome, &name, Keep::Store)).await;
         let Applied { decision, ephemeral, held, .. } = applied;
         Emitted { event, decision, modified, ephemeral, held }
     }
@@ -130,8 +132,9 @@ impl Coordinator {
         let outcome = self.dispatch(name, data).await;
         let mut result = outcome.to_result();
         if !is_silent(&outcome) {
+            // Never a number again: a result that comes back twice must not meet another's outcome.
+            let id = self.next_number();
             let mut pending = lock(&self.0.pending);
-            let id = pending.last().map_or(1, |(last, _)| last + 1);
             if pending.len() >= MAX_PENDING {
                 pending.shift_remove_index(0);
             }
@@ -159,14 +162,30 @@ impl Coordinator {
             None => Outcome::of(hook_name, result.clone()),
         };
         let asked = !outcome.questions.is_empty();
-        let applied = self.apply(outcome, event, Keep::Store).await;
+        let applied = Box::pin(self.apply(outcome, event, Keep::Store)).await;
         if let Some(refused) = applied.refused.into_iter().find(InjectionRefused::is_too_large) {
             return Err(refused);
         }
-        Ok(match (asked, applied.decision) {
-            (true, Decision::Deny { reason, .. }) => HookResult::deny(reason),
-            (true, Decision::Proceed) => HookResult { data: result.data, ..HookAction::Continue.into() },
-            (false, _) => result,
+        // What lasts is stored and what was refused is gone: only the passing words are left for the next request.
+        let passing = Outcome { injections: applied.ephemeral, ..Outcome::default() }.merged_injection();
+        Ok(match (asked, applied.decision, passing) {
+            (true, Decision::Deny { reason, .. }, _) => HookResult::deny(reason),
+            (false, Decision::Deny { .. }, _) => result,
+            (true, Decision::Proceed, None) => {
+                HookResult { data: result.data, ..HookAction::Continue.into() }
+            }
+            (true, Decision::Proceed, Some(passing)) => {
+                HookResult { data: result.data, ..HookAction::InjectContext(passing).into() }
+            }
+            (false, Decision::Proceed, Some(passing)) => {
+                HookResult { action: HookAction::InjectContext(passing), ..result }
+            }
+            (false, Decision::Proceed, None) => match result.action {
+                HookAction::InjectContext(Injection { ephemeral: true, .. }) => {
+                    HookResult { action: HookAction::Continue, ..result }
+                }
+                _ => result,
+            },
         })
     }
 
@@ -238,6 +257,11 @@ impl Coordinator {
     pub(crate) async fn report_refusal(&self, policy: &str, source: &str, message: String) {
         let (policy, source) = (policy.to_owned(), source.to_owned());
         self.report(PolicyViolation { policy, source, message, details: Map::new() }).await;
+    }
+
+    /// Runs a future as deep inside handlers as the caller is, in whatever task: events it causes are counted on.
+    pub(super) fn at_this_depth<F: Future>(future: F) -> impl Future<Output = F::Output> {
+        DEPTH.scope(DEPTH.try_with(|depth| *depth).unwrap_or(0), future)
     }
 
     async fn show(&self, messages: Vec<Sourced<amplifier_protocol::hook::UserMessage>>) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::tool::ToolSpec;
+use amplifier_protocol::tool::{Effects, ToolSpec};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) struct Mounts {
     pub(super) resolver: Option<Arc<dyn ModuleSourceResolver>>,
 }
 
-pub(super) struct Mounted<T: ?Sized> {
+pub(crate) struct Mounted<T: ?Sized> {
     pub(super) owner: ModuleId,
     pub(super) item: Arc<T>,
 }
@@ -33,9 +33,19 @@ impl<T: ?Sized> Clone for Mounted<T> {
 }
 
 #[derive(Clone)]
-pub(super) struct MountedTool {
+pub(crate) struct MountedTool {
     pub(super) tool: Mounted<dyn Tool>,
     pub(super) spec: Arc<ToolSpec>,
+    pub(super) effects: Effects,
+}
+
+/// What was at a place before something else was mounted there.
+pub(crate) enum Replaced {
+    Orchestrator(Mounted<dyn Orchestrator>),
+    Context(Mounted<dyn ContextManager>),
+    Resolver(Arc<dyn ModuleSourceResolver>),
+    Provider(String, Mounted<dyn Provider>),
+    Tool(MountedTool),
 }
 
 /// A place where modules are mounted, as the specification names it.
@@ -92,34 +102,73 @@ impl MountPoint {
 impl Coordinator {
     /// Mounts the orchestrator, replacing another.
     pub fn mount_orchestrator(&self, owner: ModuleId, item: Arc<dyn Orchestrator>) {
-        let old = write(&self.0.mounts).orchestrator.replace(Mounted { owner, item });
-        drop(old);
+        drop(self.replace_orchestrator(owner, item));
     }
 
     /// Mounts the context, replacing another.
     pub fn mount_context(&self, owner: ModuleId, item: Arc<dyn ContextManager>) {
-        let old = write(&self.0.mounts).context.replace(Mounted { owner, item });
-        drop(old);
+        drop(self.replace_context(owner, item));
     }
 
     /// Mounts a provider under a name, replacing another of that name.
     pub fn mount_provider(&self, owner: ModuleId, name: &str, item: Arc<dyn Provider>) {
-        let old = write(&self.0.mounts).providers.insert(name.to_owned(), Mounted { owner, item });
-        drop(old);
+        drop(self.replace_provider(owner, name, item));
     }
 
     /// Mounts a tool under the name of its spec, replacing another of that name.
     pub fn mount_tool(&self, owner: ModuleId, item: Arc<dyn Tool>) {
-        let spec = item.spec();
-        self.mount_tool_as(owner, spec, item);
+        let spec = Arc::new(item.spec());
+        drop(self.replace_tool(owner, spec, item));
     }
 
-    /// Mounts a tool whose spec was read already: a tool makes its spec once.
-    pub(crate) fn mount_tool_as(&self, owner: ModuleId, spec: ToolSpec, item: Arc<dyn Tool>) {
-        let name = spec.name.clone();
-        let entry = MountedTool { tool: Mounted { owner, item }, spec: Arc::new(spec) };
-        let old = write(&self.0.mounts).tools.insert(name, entry);
-        drop(old);
+    pub(crate) fn replace_orchestrator(
+        &self,
+        owner: ModuleId,
+        item: Arc<dyn Orchestrator>,
+    ) -> Option<Replaced> {
+        write(&self.0.mounts).orchestrator.replace(Mounted { owner, item }).map(Replaced::Orchestrator)
+    }
+
+    pub(crate) fn replace_context(&self, owner: ModuleId, item: Arc<dyn ContextManager>) -> Option<Replaced> {
+        write(&self.0.mounts).context.replace(Mounted { owner, item }).map(Replaced::Context)
+    }
+
+    pub(crate) fn replace_provider(
+        &self,
+        owner: ModuleId,
+        name: &str,
+        item: Arc<dyn Provider>,
+    ) -> Option<Replaced> {
+        let old = write(&self.0.mounts).providers.insert(name.to_owned(), Mounted { owner, item });
+        old.map(|old| Replaced::Provider(name.to_owned(), old))
+    }
+
+    /// The spec was read already: a tool makes its spec once.
+    pub(crate) fn replace_tool(
+        &self,
+        owner: ModuleId,
+        spec: Arc<ToolSpec>,
+        item: Arc<dyn Tool>,
+    ) -> Option<Replaced> {
+        let (name, effects) = (spec.name.clone(), item.effects());
+        let entry = MountedTool { tool: Mounted { owner, item }, spec, effects };
+        write(&self.0.mounts).tools.insert(name, entry).map(Replaced::Tool)
+    }
+
+    /// Puts back what a mount that failed had replaced, where it stood.
+    pub(crate) fn restore(&self, replaced: Replaced) {
+        let mut mounts = write(&self.0.mounts);
+        let new = match replaced {
+            Replaced::Orchestrator(old) => mounts.orchestrator.replace(old).map(Replaced::Orchestrator),
+            Replaced::Context(old) => mounts.context.replace(old).map(Replaced::Context),
+            Replaced::Resolver(old) => mounts.resolver.replace(old).map(Replaced::Resolver),
+            Replaced::Provider(name, old) => {
+                mounts.providers.insert(name.clone(), old).map(|new| Replaced::Provider(name, new))
+            }
+            Replaced::Tool(old) => mounts.tools.insert(old.spec.name.clone(), old).map(Replaced::Tool),
+        };
+        drop(mounts);
+        drop(new);
     }
 
     /// Mounts who decides where modules come from.
@@ -132,13 +181,19 @@ impl Coordinator {
     pub fn unmount(&self, point: &MountPoint, name: Option<&str>) -> Result<(), MountError> {
         let named = |point| name.ok_or(MountError::NameRequired { point });
         let mut mounts = write(&self.0.mounts);
-        match point {
-            MountPoint::Orchestrator => drop(mounts.orchestrator.take()),
-            MountPoint::Context => drop(mounts.context.take()),
-            MountPoint::Resolver => drop(mounts.resolver.take()),
-            MountPoint::Providers => drop(mounts.providers.shift_remove(named("providers")?)),
-            MountPoint::Tools => drop(mounts.tools.shift_remove(named("tools")?)),
-        }
+        let old = match point {
+            MountPoint::Orchestrator => mounts.orchestrator.take().map(Replaced::Orchestrator),
+            MountPoint::Context => mounts.context.take().map(Replaced::Context),
+            MountPoint::Resolver => mounts.resolver.take().map(Replaced::Resolver),
+            MountPoint::Providers => {
+                let name = named("providers")?;
+                mounts.providers.shift_remove(name).map(|old| Replaced::Provider(name.to_owned(), old))
+            }
+            MountPoint::Tools => mounts.tools.shift_remove(named("tools")?).map(Replaced::Tool),
+        };
+        drop(mounts);
+        // Outside the lock: a module that is dropped here may come back to the coordinator.
+        drop(old);
         Ok(())
     }
 

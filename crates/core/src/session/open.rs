@@ -9,6 +9,7 @@ use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use amplifier_protocol::record::RecordBody;
 use amplifier_protocol::spend::Limits;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::{Inner, Owner, Phase, Resumed, Session, raw_plan};
@@ -141,7 +142,9 @@ impl SessionBuilder {
         let (loader, clock) = (Arc::clone(&parent.inner.loader), Arc::clone(&parent.inner.clock));
         let mut builder = Self::new(plan, loader, clock);
         builder.session_id = Some(parent.id().child());
-        builder.resolver = parent.coordinator().resolver();
+        let hub = parent.coordinator();
+        (builder.resolver, builder.approval) = (hub.resolver(), hub.approval_system());
+        builder.display = hub.display_system();
         builder.parent = Some(parent.clone());
         builder
     }
@@ -202,7 +205,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Mounts everything and opens the session.
+    /// Mounts everything and opens the session. Runs inside a Tokio runtime, as everything here does.
     #[doc(alias = "initialize")]
     pub async fn open(self) -> Result<Session, OpenError> {
         let strictness = self.strictness;
@@ -408,6 +411,7 @@ impl Inner {
             resumed,
             loader,
             clock,
+            runtime: Handle::current(),
             report: OnceLock::new(),
             phase: Mutex::new(Phase::Idle),
             turns: std::sync::atomic::AtomicU32::new(0),

@@ -8,4 +8,6 @@
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
+mod kit;
+mod session;
 mod validate;
