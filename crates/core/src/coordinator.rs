@@ -121,8 +121,8 @@ impl Coordinator {
             desk: approvals::Desk::new(),
             injections,
             turn: AtomicU64::new(parts.last_turn),
-            // A session that goes on must not give a request the id of an earlier one; no process makes more requests
-            // than records.
+            // Numbers name requests, and a session that goes on must not use a name again: no process uses more numbers
+            // than it makes records.
             numbers: AtomicU64::new(parts.last_sequence),
             pending: Mutex::default(),
             in_flight: Mutex::default(),

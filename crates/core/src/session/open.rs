@@ -39,7 +39,7 @@ pub enum Strictness {
 
 /// Everything a session is opened with. What is not set is absent.
 pub struct SessionBuilder {
-    plan: MountPlan,
+    plan: Arc<MountPlan>,
     loader: Arc<Loader>,
     clock: Arc<dyn Clock>,
     session_id: Option<SessionId>,
@@ -124,10 +124,10 @@ pub enum OpenFault {
 }
 
 impl SessionBuilder {
-    /// A root session of this plan.
-    pub fn new(plan: MountPlan, loader: Arc<Loader>, clock: Arc<dyn Clock>) -> Self {
+    /// A root session of this plan. Sessions of one plan may share it.
+    pub fn new(plan: impl Into<Arc<MountPlan>>, loader: Arc<Loader>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            plan,
+            plan: plan.into(),
             loader,
             clock,
             session_id: None,
@@ -263,7 +263,7 @@ impl SessionBuilder {
         let coordinator = Coordinator::new(Parts {
             session_id: id.clone(),
             parent_id: self.parent.as_ref().map(|parent| parent.id().clone()),
-            plan: Arc::new(self.plan),
+            plan: self.plan,
             clock: Arc::clone(&self.clock),
             journal: self.journal,
             ledger,
