@@ -1,1 +1,32 @@
-fn main() {}
+//! `amplifier`: parses, calls `app`, renders. It decides nothing else.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod args;
+mod commands;
+mod exit;
+mod render;
+
+use args::{Args, Command, PlanCommand};
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
+            return match error.print() {
+                Ok(()) => exit.into(),
+                Err(_) => Exit::Failure.into(),
+            };
+        }
+    };
+    let exit = match args.command {
+        Command::Plan(PlanCommand::Validate(validate)) => commands::plan::validate(&validate),
+        Command::Run(run) => commands::run::run(run, args.home),
+    };
+    exit.into()
+}

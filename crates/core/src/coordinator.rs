@@ -85,10 +85,10 @@ struct Inner {
     desk: approvals::Desk,
     injections: injections::Budget,
     turn: AtomicU64,
-    requests: AtomicU64,
+    // Names requests and dispatches; never used twice.
+    numbers: AtomicU64,
     // Outcomes that a hosted loop was shown and has not yet asked to apply, by the number it was given.
     pending: Mutex<IndexMap<u64, Outcome>>,
-    dispatches: AtomicU64,
     in_flight: Mutex<Vec<InFlight>>,
     status: Mutex<SessionStatus>,
     cleanups: Mutex<Vec<(ModuleId, Box<dyn Cleanup>)>>,
@@ -121,9 +121,10 @@ impl Coordinator {
             desk: approvals::Desk::new(),
             injections,
             turn: AtomicU64::new(parts.last_turn),
-            requests: AtomicU64::new(0),
+            // Numbers name requests, and a session that goes on must not use a name again: no process uses more numbers
+            // than it makes records.
+            numbers: AtomicU64::new(parts.last_sequence),
             pending: Mutex::default(),
-            dispatches: AtomicU64::new(0),
             in_flight: Mutex::default(),
             status: Mutex::new(status),
             cleanups: Mutex::default(),
@@ -268,11 +269,15 @@ impl Coordinator {
         drop((mounts, capabilities, ready));
     }
 
-    fn approval_system(&self) -> Option<Arc<dyn ApprovalSystem>> {
+    fn next_number(&self) -> u64 {
+        self.0.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn approval_system(&self) -> Option<Arc<dyn ApprovalSystem>> {
         read(&self.0.approval).clone()
     }
 
-    fn display_system(&self) -> Option<Arc<dyn DisplaySystem>> {
+    pub(crate) fn display_system(&self) -> Option<Arc<dyn DisplaySystem>> {
         read(&self.0.display).clone()
     }
 }

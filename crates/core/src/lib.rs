@@ -25,3 +25,22 @@ pub mod session;
 mod sync;
 pub mod validate;
 pub mod watch;
+
+/// The pages of `docs/contracts/`, so that their samples are compiled and run with the other documentation tests.
+#[cfg(doctest)]
+mod contract_pages {
+    #[doc = include_str!("../../../docs/contracts/README.md")]
+    mod shared {}
+    #[doc = include_str!("../../../docs/contracts/context.md")]
+    mod context {}
+    #[doc = include_str!("../../../docs/contracts/hook.md")]
+    mod hook {}
+    #[doc = include_str!("../../../docs/contracts/module-source.md")]
+    mod module_source {}
+    #[doc = include_str!("../../../docs/contracts/orchestrator.md")]
+    mod orchestrator {}
+    #[doc = include_str!("../../../docs/contracts/provider.md")]
+    mod provider {}
+    #[doc = include_str!("../../../docs/contracts/tool.md")]
+    mod tool {}
+}

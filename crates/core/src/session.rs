@@ -10,6 +10,7 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
 use amplifier_protocol::status::{SessionState, SessionStatus};
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use crate::cancel::{CancelLevel, CancelToken};
@@ -46,6 +47,8 @@ struct Inner {
     resumed: Option<Resumed>,
     loader: Arc<Loader>,
     clock: Arc<dyn Clock>,
+    // Where cleanup runs, whichever thread lets go of the session.
+    runtime: Handle,
     // What is fixed once the session is open; opening fills it.
     report: OnceLock<LoadReport>,
     phase: Mutex<Phase>,
@@ -369,7 +372,7 @@ impl Inner {
         *phase = Phase::Closing(done.clone());
         drop(phase);
         let inner = Arc::clone(self);
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let report = inner.wind_up().await;
             sender.send_replace(Some(Arc::new(report)));
         });
@@ -434,13 +437,6 @@ impl Inner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let open = !matches!(*lock(&self.0.phase), Phase::Closing(_));
-        if open {
-            match tokio::runtime::Handle::try_current() {
-                Ok(_) => drop(self.0.begin_close()),
-                // No runtime, no cleanup; at least let go of what the modules hold.
-                Err(_) => self.0.coordinator.dismantle(),
-            }
-        }
+        drop(self.0.begin_close());
     }
 }

@@ -37,6 +37,7 @@
 //! | 26 | `providers_instance_id_taken` | warning | an `instance_id` that an unnamed provider mounts under |
 //! | 27 | `providers_present` | warning | no provider, so the session cannot execute |
 //! | 28 | `agents_type` | error | `agents` is not an object |
+//! | 29 | `session.limits_shape`, `session.deadlines_shape` | error | an unknown key, or a value that is no limit or no time |
 
 use amplifier_protocol::locate::join;
 use amplifier_protocol::module_info::ModuleKind;

@@ -1,1 +1,13 @@
-//! Placeholder.
+//! First-party modules, one file each, and the [`table`] that lists them.
+//!
+//! Reading the table is reading the product. A module here uses no API that an author elsewhere lacks; the smallest one
+//! to copy is `tools/echo.rs`. `tool-word-count` lives in `tools/word_count.rs`, `loop-basic` in
+//! `orchestrators/loop_basic.rs`: the file is the id.
+
+mod contexts;
+mod orchestrators;
+mod providers;
+pub mod table;
+mod tools;
+
+pub use table::{BuiltIns, MODULES};

@@ -176,7 +176,7 @@ impl Coordinator {
         }
         let owner = mounted.owner.as_str();
         let reserved = self.ledger().reserve(owner, self.expected_spend(&request))?;
-        let request_id = format!("{}-{}", self.session_id(), self.next_request());
+        let request_id = format!("{}-{}", self.session_id(), self.next_number());
         let effect = EffectClass::Idempotent;
         let announced = self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await;
         let reserved = begun(reserved, announced)?;
@@ -227,11 +227,6 @@ impl Coordinator {
             amounts.tokens = sent.saturating_add(request.max_output_tokens.unwrap_or(0));
         }
         amounts
-    }
-
-    fn next_request(&self) -> u64 {
-        use std::sync::atomic::Ordering;
-        self.0.requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Writes down that a call is about to begin, and makes that durable when the call changes the world.
@@ -301,7 +296,9 @@ impl Coordinator {
                 reported = true;
                 let (owner, operation) = (call.owner.to_owned(), call.operation.to_owned());
                 let (waited_ms, deadline_ms) = (millis(quiet), millis(deadline));
-                self.report(CallStalled { owner, operation, waited_ms, deadline_ms }).await;
+                let stalled = CallStalled { owner, operation, waited_ms, deadline_ms };
+                // Boxed: seldom needed, and every call would carry its size.
+                Box::pin(self.report(stalled)).await;
             }
         }
         drop(entered);

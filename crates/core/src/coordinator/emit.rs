@@ -1,7 +1,6 @@
 //! Events on their way out: recorded, passed through hooks, and what the hooks said applied, once.
 
 use std::future::Future;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use amplifier_protocol::event::{Event, HookFailed, PolicyViolation};
@@ -66,6 +65,12 @@ pub(super) struct Applied {
 }
 
 impl Coordinator {
+    /// Whether an event of this name goes anywhere: to a handler or into the journal. Emitters of large or frequent
+    /// events ask first, so that what nobody wants is not built.
+    pub fn listens(&self, event: &str) -> bool {
+        self.0.recorder.is_kept() || self.0.hooks.has(event)
+    }
+
     /// Emits an event and does what the hooks say: shows, asks, stores. What is left to the caller is in the result.
     pub async fn emit<E: Event>(&self, event: E) -> Emitted<E> {
         self.emit_with(event, Keep::Store).await
@@ -78,7 +83,7 @@ impl Coordinator {
     }
 
     async fn emit_with<E: Event>(&self, event: E, keep: Keep) -> Emitted<E> {
-        if !self.0.recorder.is_kept() && !self.0.hooks.has(E::NAME) {
+        if !self.listens(E::NAME) {
             return Emitted::untouched(event);
         }
         let name = EventName::of::<E>();
@@ -87,7 +92,8 @@ impl Coordinator {
             return Emitted::untouched(event);
         }
         let (modified, data) = (outcome.modified, outcome.data.clone());
-        let applied = self.apply(outcome, &name, keep).await;
+        // Boxed: seldom needed, and much larger than the way past it.
+        let applied = Box::pin(self.apply(outcome, &name, keep)).await;
         let (event, decision) = match modified.then(|| serde_json::from_value(Value::Object(data))) {
             None => (event, applied.decision),
             Some(Ok(changed)) => (changed, applied.decision),
@@ -104,7 +110,7 @@ impl Coordinator {
     pub async fn emit_named(&self, name: EventName, data: Map<String, Value>) -> Emitted<Map<String, Value>> {
         let mut outcome = self.dispatch(name.clone(), data).await;
         let (modified, event) = (outcome.modified, std::mem::take(&mut outcome.data));
-        let applied = self.apply(outcome, &name, Keep::Store).await;
+        let applied = Box::pin(self.apply(outcome, &name, Keep::Store)).await;
         let Applied { decision, ephemeral, held, .. } = applied;
         Emitted { event, decision, modified, ephemeral, held }
     }
@@ -126,9 +132,9 @@ impl Coordinator {
         let outcome = self.dispatch(name, data).await;
         let mut result = outcome.to_result();
         if !is_silent(&outcome) {
-            let mut pending = lock(&self.0.pending);
             // Never a number again: a result that comes back twice must not meet another's outcome.
-            let id = self.0.dispatches.fetch_add(1, Ordering::Relaxed) + 1;
+            let id = self.next_number();
+            let mut pending = lock(&self.0.pending);
             if pending.len() >= MAX_PENDING {
                 pending.shift_remove_index(0);
             }
@@ -156,14 +162,30 @@ impl Coordinator {
             None => Outcome::of(hook_name, result.clone()),
         };
         let asked = !outcome.questions.is_empty();
-        let applied = self.apply(outcome, event, Keep::Store).await;
+        let applied = Box::pin(self.apply(outcome, event, Keep::Store)).await;
         if let Some(refused) = applied.refused.into_iter().find(InjectionRefused::is_too_large) {
             return Err(refused);
         }
-        Ok(match (asked, applied.decision) {
-            (true, Decision::Deny { reason, .. }) => HookResult::deny(reason),
-            (true, Decision::Proceed) => HookResult { data: result.data, ..HookAction::Continue.into() },
-            (false, _) => result,
+        // What lasts is stored and what was refused is gone: only the passing words are left for the next request.
+        let passing = Outcome { injections: applied.ephemeral, ..Outcome::default() }.merged_injection();
+        Ok(match (asked, applied.decision, passing) {
+            (true, Decision::Deny { reason, .. }, _) => HookResult::deny(reason),
+            (false, Decision::Deny { .. }, _) => result,
+            (true, Decision::Proceed, None) => {
+                HookResult { data: result.data, ..HookAction::Continue.into() }
+            }
+            (true, Decision::Proceed, Some(passing)) => {
+                HookResult { data: result.data, ..HookAction::InjectContext(passing).into() }
+            }
+            (false, Decision::Proceed, Some(passing)) => {
+                HookResult { action: HookAction::InjectContext(passing), ..result }
+            }
+            (false, Decision::Proceed, None) => match result.action {
+                HookAction::InjectContext(Injection { ephemeral: true, .. }) => {
+                    HookResult { action: HookAction::Continue, ..result }
+                }
+                _ => result,
+            },
         })
     }
 
@@ -224,7 +246,7 @@ impl Coordinator {
     /// Tells hooks and journal about something the kernel saw. Only messages of the answers have an effect, so a report
     /// cannot cause a report.
     pub(crate) async fn report<E: Event>(&self, event: E) {
-        if !self.0.recorder.is_kept() && !self.0.hooks.has(E::NAME) {
+        if !self.listens(E::NAME) {
             return;
         }
         let outcome = self.dispatch(EventName::of::<E>(), to_map(&event)).await;

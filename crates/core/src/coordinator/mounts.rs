@@ -117,7 +117,8 @@ impl Coordinator {
 
     /// Mounts a tool under the name of its spec, replacing another of that name.
     pub fn mount_tool(&self, owner: ModuleId, item: Arc<dyn Tool>) {
-        drop(self.replace_tool(owner, item));
+        let spec = Arc::new(item.spec());
+        drop(self.replace_tool(owner, spec, item));
     }
 
     pub(crate) fn replace_orchestrator(
@@ -142,11 +143,16 @@ impl Coordinator {
         old.map(|old| Replaced::Provider(name.to_owned(), old))
     }
 
-    pub(crate) fn replace_tool(&self, owner: ModuleId, item: Arc<dyn Tool>) -> Option<Replaced> {
-        let spec = Arc::new(item.spec());
-        let effects = item.effects();
-        let entry = MountedTool { tool: Mounted { owner, item }, spec: Arc::clone(&spec), effects };
-        write(&self.0.mounts).tools.insert(spec.name.clone(), entry).map(Replaced::Tool)
+    /// The spec was read already: a tool makes its spec once.
+    pub(crate) fn replace_tool(
+        &self,
+        owner: ModuleId,
+        spec: Arc<ToolSpec>,
+        item: Arc<dyn Tool>,
+    ) -> Option<Replaced> {
+        let (name, effects) = (spec.name.clone(), item.effects());
+        let entry = MountedTool { tool: Mounted { owner, item }, spec, effects };
+        write(&self.0.mounts).tools.insert(name, entry).map(Replaced::Tool)
     }
 
     /// Puts back what a mount that failed had replaced, where it stood.

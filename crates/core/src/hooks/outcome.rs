@@ -131,7 +131,7 @@ impl Outcome {
     }
 
     /// Injections as one: texts joined by a blank line, the first role, flags if any has them.
-    fn merged_injection(&self) -> Option<Injection> {
+    pub(crate) fn merged_injection(&self) -> Option<Injection> {
         let mut items = self.injections.iter().map(|sourced| &sourced.item);
         let mut merged = items.next()?.clone();
         for item in items {

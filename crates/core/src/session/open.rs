@@ -10,6 +10,7 @@ use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use amplifier_protocol::record::RecordBody;
 use amplifier_protocol::spend::Limits;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::{Inner, Owner, Phase, Resumed, Session, raw_plan};
@@ -38,7 +39,7 @@ pub enum Strictness {
 
 /// Everything a session is opened with. What is not set is absent.
 pub struct SessionBuilder {
-    plan: MountPlan,
+    plan: Arc<MountPlan>,
     loader: Arc<Loader>,
     clock: Arc<dyn Clock>,
     session_id: Option<SessionId>,
@@ -123,10 +124,10 @@ pub enum OpenFault {
 }
 
 impl SessionBuilder {
-    /// A root session of this plan.
-    pub fn new(plan: MountPlan, loader: Arc<Loader>, clock: Arc<dyn Clock>) -> Self {
+    /// A root session of this plan. Sessions of one plan may share it.
+    pub fn new(plan: impl Into<Arc<MountPlan>>, loader: Arc<Loader>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            plan,
+            plan: plan.into(),
             loader,
             clock,
             session_id: None,
@@ -145,7 +146,9 @@ impl SessionBuilder {
         let (loader, clock) = (Arc::clone(&parent.inner.loader), Arc::clone(&parent.inner.clock));
         let mut builder = Self::new(plan, loader, clock);
         builder.session_id = Some(parent.id().child());
-        builder.resolver = parent.coordinator().resolver();
+        let hub = parent.coordinator();
+        (builder.resolver, builder.approval) = (hub.resolver(), hub.approval_system());
+        builder.display = hub.display_system();
         builder.parent = Some(parent.clone());
         builder
     }
@@ -206,7 +209,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Mounts everything and opens the session.
+    /// Mounts everything and opens the session. Runs inside a Tokio runtime, as everything here does.
     #[doc(alias = "initialize")]
     pub async fn open(self) -> Result<Session, OpenError> {
         let strictness = self.strictness;
@@ -260,7 +263,7 @@ impl SessionBuilder {
         let coordinator = Coordinator::new(Parts {
             session_id: id.clone(),
             parent_id: self.parent.as_ref().map(|parent| parent.id().clone()),
-            plan: Arc::new(self.plan),
+            plan: self.plan,
             clock: Arc::clone(&self.clock),
             journal: self.journal,
             ledger,
@@ -437,6 +440,7 @@ impl Inner {
             resumed,
             loader,
             clock,
+            runtime: Handle::current(),
             report: OnceLock::new(),
             phase: Mutex::new(Phase::Idle),
             turns: std::sync::atomic::AtomicU32::new(0),

@@ -1,5 +1,7 @@
 //! What the checks found, and how it is shown to people and to programs.
 
+use std::fmt;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -13,6 +15,16 @@ pub enum Severity {
     Warning,
     /// Nothing to do; recorded so that a reader sees what was looked at.
     Info,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        })
+    }
 }
 
 /// One check and its outcome.
@@ -125,16 +137,11 @@ impl Validation {
 
 impl Check {
     fn to_json(&self) -> Value {
-        let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "info",
-        };
         json!({
             "name": self.name,
             "passed": self.passed,
             "message": self.message,
-            "severity": severity,
+            "severity": self.severity,
             "pointer": self.pointer,
         })
     }

@@ -3,7 +3,11 @@
 use amplifier_protocol::locate::join;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{SESSION_KEYS, type_name};
+use amplifier_protocol::spend::Limits;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+use crate::watch::Deadlines;
 
 use super::module::{self, Place};
 use super::{Validation, nearest, validate_bool, validate_object};
@@ -32,12 +36,23 @@ pub(super) fn validate(session: &Value, plan: &Map<String, Value>, found: &mut V
     for key in ["metadata", "limits", "deadlines"] {
         validate_object(session.get(key), &format!("session.{key}"), &join("/session", key), found);
     }
+    validate_shape::<Limits>(session, "limits", found);
+    validate_shape::<Deadlines>(session, "deadlines", found);
     validate_bool(session.get("raw"), "session.raw_type", "/session/raw", found);
     for key in session.keys().map(String::as_str).filter(|key| !SESSION_KEYS.contains(key)) {
         if let Some(known) = nearest(key, &SESSION_KEYS) {
             let message = format!("`session` has the unknown key `{key}`; did you mean `{known}`?");
             found.warning("session_unknown_keys", &join("/session", key), message);
         }
+    }
+}
+
+/// A section whose keys the kernel itself reads. A misspelt limit would be no limit, so it is an error.
+fn validate_shape<T: DeserializeOwned>(session: &Map<String, Value>, key: &str, found: &mut Validation) {
+    let Some(section @ Value::Object(_)) = session.get(key) else { return };
+    if let Err(error) = serde_json::from_value::<T>(section.clone()) {
+        let message = format!("`session.{key}` cannot be read: {error}");
+        found.error(&format!("session.{key}_shape"), &join("/session", key), message);
     }
 }
 

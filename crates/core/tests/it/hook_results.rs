@@ -354,7 +354,8 @@ async fn a_remote_loop_hands_in_one_flat_result_and_everything_the_hooks_said_is
     let flat = session.coordinator().dispatch_for_remote(PRE, map(json!({"tool_name": "t"}))).await;
     assert!(matches!(flat.action, HookAction::AskUser(_)));
     let done = process(&session, flat).await;
-    assert_eq!(done.action, HookAction::Continue);
+    let HookAction::InjectContext(left) = done.action else { panic!("{:?}", done.action) };
+    assert_eq!((left.text.as_str(), left.ephemeral), ("passes", true), "left for the next request");
     assert_eq!(asked.read(), ["first?", "second?"], "every question, unlike upstream");
     assert_eq!((stage.context.texts(), screen.texts()), (vec!["stays".to_owned()], vec!["one".to_owned()]));
 }

@@ -302,6 +302,20 @@ fn what_the_specification_allows_raises_nothing() {
 }
 
 #[test]
+fn a_misspelt_limit_or_deadline_is_an_error_and_not_no_limit() {
+    for (session, expected) in [
+        (json!({ "limits": { "step": 3 } }), "session.limits_shape @ /session/limits"),
+        (json!({ "limits": { "cost_usd": 0.5 } }), "session.limits_shape @ /session/limits"),
+        (json!({ "deadlines": { "tool": -1 } }), "session.deadlines_shape @ /session/deadlines"),
+    ] {
+        assert_eq!(failures(&with_session(session), Severity::Error), [expected]);
+    }
+    let good =
+        with_session(json!({ "limits": { "steps": 3, "cost_usd": "0.5" }, "deadlines": { "tool": 1.5 } }));
+    assert!(validate(&good).passed());
+}
+
+#[test]
 fn several_providers_of_one_module_need_instance_ids() {
     let twice = with(json!({ "providers": [{ "module": "provider-x" }, { "module": "provider-x" }] }));
     assert_eq!(failures(&twice, Severity::Error), ["providers_instance_id_required @ /providers/1"]);
@@ -369,7 +383,8 @@ fn any_object(keys: &'static [&'static str], value: BoxedStrategy<Value>) -> Box
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Validator and reader agree: what passes can be read, and what can be read fails only where entries meet.
+    /// Validator and reader agree: what passes can be read, and what can be read fails only where entries meet and
+    /// where the kernel reads a section that the reader keeps as it is.
     #[test]
     fn a_plan_passes_exactly_if_it_can_be_read(
         rest in {
@@ -387,7 +402,9 @@ proptest! {
         }
         let found = validate(&plan);
         let names: BTreeSet<&str> = found.errors().map(|check| check.name.as_str()).collect();
-        let group = ["providers_instance_id_required", "providers_instance_id_unique"];
+        let group = [
+            "providers_instance_id_required", "providers_instance_id_unique", "session.limits_shape", "session.deadlines_shape",
+        ];
         let entries_are_good = names.iter().all(|name| group.contains(name));
         prop_assert_eq!(MountPlan::read(&plan).is_ok(), entries_are_good, "{} {:?}", plan, names);
     }

@@ -1,0 +1,138 @@
+//! Files and folders that hold private text: made for their owner alone, replaced as a whole or not at all.
+//!
+//! Every error names what was attempted and where. What is written is other files' business.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file or folder could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} `{}`", path.display())]
+pub struct FileError {
+    /// What was attempted, as a verb.
+    pub action: &'static str,
+    pub path: PathBuf,
+    #[source]
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Turns an I/O error into one that names the attempt and the place.
+    pub(crate) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self { action, path: path.to_owned(), source }
+    }
+
+    pub(crate) fn is_missing(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}
+
+/// Whether a replaced file must survive a power failure, or can be made again from elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Synced, with its folder, before the call returns.
+    Synced,
+    /// Its content is synced; the caller syncs the folder, once for many files.
+    ContentSynced,
+    /// Whole or absent after the end of a process; after a power failure it may be empty.
+    Rebuildable,
+}
+
+/// Makes a folder and those above it, for the owner alone. A folder that exists keeps its mode.
+pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(FileError::at("create folder", path))
+}
+
+/// Options that create files for the owner alone.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_dir(path: &Path) -> Result<(), FileError> {
+    // Only unix lets a folder be opened and synced; elsewhere the file system orders names by itself.
+    if cfg!(unix) {
+        File::open(path).and_then(|dir| dir.sync_all()).map_err(FileError::at("sync folder", path))?;
+    }
+    Ok(())
+}
+
+/// Replaces a file as a whole: readers see the old text or the new one, never a part. An existing file keeps its mode.
+pub fn write_atomic(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), FileError> {
+    let temp = temp_beside(path);
+    let written = write_temp(&temp, path, bytes, durability)
+        .and_then(|()| std::fs::rename(&temp, path).map_err(FileError::at("replace", path)));
+    if let Err(error) = written {
+        // The first error is the one worth telling; a temporary file that stays is overwritten by the next attempt.
+        std::fs::remove_file(&temp).ok();
+        return Err(error);
+    }
+    match (durability, path.parent()) {
+        (Durability::Synced, Some(dir)) => sync_dir(dir),
+        _ => Ok(()),
+    }
+}
+
+fn write_temp(temp: &Path, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), FileError> {
+    let mut file = private()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(temp)
+        .map_err(FileError::at("create", temp))?;
+    if let Ok(existing) = std::fs::metadata(path) {
+        file.set_permissions(existing.permissions()).map_err(FileError::at("set the mode of", temp))?;
+    }
+    file.write_all(bytes).map_err(FileError::at("write", temp))?;
+    if durability != Durability::Rebuildable {
+        file.sync_all().map_err(FileError::at("sync", temp))?;
+    }
+    Ok(())
+}
+
+// One process owns a session, so a name per process is unique where it matters, and a left-over is overwritten.
+fn temp_beside(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn new_files_are_private_and_existing_ones_keep_their_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().join("a/b");
+        create_private_dir(&dir).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&dir), mode(dir.parent().unwrap())), (0o700, 0o700));
+        let path = dir.join("x.json");
+        write_atomic(&path, b"1", Durability::Synced).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        write_atomic(&path, b"2", Durability::Rebuildable).unwrap();
+        assert_eq!((mode(&path), std::fs::read(&path).unwrap()), (0o640, b"2".to_vec()));
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn an_error_names_the_attempt_and_the_place() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = write_atomic(&file.join("below"), b"1", Durability::Synced).unwrap_err();
+        assert!(error.to_string().starts_with("cannot create `"), "{error}");
+        assert!(error.to_string().contains("below"), "{error}");
+    }
+}

@@ -1,0 +1,173 @@
+//! Who may write a session: a file with an operating system's lock, held by one process at a time.
+//!
+//! The lock ends with the process, however it ends. The text in the file is for people and for fencing: each holder
+//! writes a higher generation, and a holder whose text is gone has lost the lease. Readers need no lease.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::files::{FileError, private};
+
+/// More than any owner's text; what is longer was not written by us.
+const MAX_BYTES: u64 = 4096;
+
+/// Who holds a lease, as the next one is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    pub program: String,
+    pub pid: u32,
+    pub host: String,
+    pub since: Timestamp,
+}
+
+/// Why a lease could not be had or kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeaseError {
+    /// Another process, or another part of this one, writes the session.
+    #[error("the session is in use by {}; `{}` is locked", owner.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string), path.display())]
+    Held { owner: Option<Owner>, path: PathBuf },
+    /// The file was removed or replaced while it was held.
+    #[error("the lease `{}` was taken away; somebody else may be writing the session", path.display())]
+    Lost { path: PathBuf },
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// The right to write one session, until it is dropped.
+#[derive(Debug)]
+pub struct Lease {
+    path: PathBuf,
+    // Closing the file releases the lock.
+    _file: File,
+    text: String,
+    generation: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LeaseText {
+    generation: u64,
+    owner: Owner,
+    // Makes each text unlike every other, also within one process and one tick of its clock.
+    token: String,
+}
+
+impl Owner {
+    /// This process, under the name of the program that runs.
+    pub fn this_process(program: impl Into<String>, since: Timestamp) -> Self {
+        let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+            .into_iter()
+            .find_map(|path| std::fs::read_to_string(path).ok())
+            .map_or_else(|| "this host".to_owned(), |name| name.trim().to_owned());
+        Self { program: program.into(), pid: std::process::id(), host, since }
+    }
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` (process {} on {}, since {})", self.program, self.pid, self.host, self.since)
+    }
+}
+
+impl Lease {
+    /// Takes the lease at `path`, or says who has it.
+    pub fn acquire(path: &Path, owner: Owner) -> Result<Self, LeaseError> {
+        let at = |action| FileError::at(action, path);
+        let mut file =
+            private().read(true).write(true).create(true).truncate(false).open(path).map_err(at("open"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let owner = read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
+                return Err(LeaseError::Held { owner, path: path.to_owned() });
+            }
+            Err(TryLockError::Error(source)) => return Err(at("lock")(source).into()),
+        }
+        let old = read_text(&mut file).map_err(at("read"))?;
+        let generation = parse(&old).map_or(0, |held| held.generation) + 1;
+        let token = SessionId::generate().to_string();
+        let mut text = serde_json::to_string(&LeaseText { generation, owner, token })
+            .map_err(|error| at("write")(error.into()))?;
+        // Blanks up to the old length: one write changes the whole text, so a kill leaves the old one or the new.
+        text.push_str(&" ".repeat(old.trim_end_matches('\n').len().saturating_sub(text.len())));
+        text.push('\n');
+        file.rewind().and_then(|()| file.write_all(text.as_bytes())).map_err(at("write"))?;
+        let lease = Self { path: path.to_owned(), _file: file, text, generation };
+        // Between opening and locking the file may have been removed; then the lock is on nothing.
+        lease.check()?;
+        Ok(lease)
+    }
+
+    /// How many holders there were, this one included.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Errors when the file is no longer the one that was locked.
+    pub fn check(&self) -> Result<(), LeaseError> {
+        let lost = || LeaseError::Lost { path: self.path.clone() };
+        let mut file = File::open(&self.path).map_err(|_| lost())?;
+        match read_text(&mut file) {
+            Ok(text) if text == self.text => Ok(()),
+            _ => Err(lost()),
+        }
+    }
+}
+
+fn read_text(file: &mut File) -> std::io::Result<String> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.take(MAX_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn parse(text: &str) -> Option<LeaseText> {
+    serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(program: &str) -> Owner {
+        Owner { program: program.to_owned(), pid: 7, host: "h".to_owned(), since: Timestamp::from_micros(0) }
+    }
+
+    #[test]
+    fn a_second_writer_is_told_who_the_first_is_and_generations_grow() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lease");
+        let first = Lease::acquire(&path, owner("a-long-name-of-the-first")).unwrap();
+        let error = Lease::acquire(&path, owner("second")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "the session is in use by `a-long-name-of-the-first` (process 7 on h, since \
+                 1970-01-01T00:00:00.000000+00:00); `{}` is locked",
+                path.display()
+            )
+        );
+        assert_eq!(first.generation(), 1);
+        drop(first);
+        let second = Lease::acquire(&path, owner("second")).unwrap();
+        assert_eq!(second.generation(), 2);
+        second.check().unwrap();
+    }
+
+    #[test]
+    fn a_lease_whose_file_was_replaced_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lease");
+        let first = Lease::acquire(&path, owner("first")).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(first.check(), Err(LeaseError::Lost { .. })));
+        let second = Lease::acquire(&path, owner("second")).unwrap();
+        assert!(matches!(first.check(), Err(LeaseError::Lost { .. })));
+        second.check().unwrap();
+    }
+}

@@ -1,0 +1,113 @@
+//! What opening a journal does before anything is written: find the end, check the way there, repair a torn last line.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use amplifier_protocol::record::RecordBody;
+
+use super::blobs::Blobs;
+use super::error::{Damage, JournalFileError};
+use super::index::{self, Entry, Spacing};
+use super::lines::{Lines, Step};
+use crate::files::{FileError, private};
+use crate::paths::SessionFolder;
+
+/// A torn last line was cut. Nothing is gone: its bytes are in `saved`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// The journal.
+    pub path: PathBuf,
+    /// The line that was cut, counted from 1.
+    pub line: u64,
+    /// How many bytes were cut.
+    pub bytes: u64,
+    /// Where they are now, at the end of the file.
+    pub saved: PathBuf,
+}
+
+/// What a full check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    pub records: u64,
+    /// The length of a torn last line, which the next opening will cut.
+    pub torn_bytes: u64,
+}
+
+/// Where writing goes on.
+#[derive(Debug)]
+pub(super) struct Recovered {
+    pub(super) last_seq: u64,
+    pub(super) len: u64,
+    pub(super) spacing: Spacing,
+    pub(super) repair: Option<Repair>,
+}
+
+/// Reads every line and every large value of a journal. Changes nothing; needs no lease.
+pub fn verify(folder: &SessionFolder) -> Result<Verified, JournalFileError> {
+    let mut lines = Lines::from_start(folder)?;
+    let blobs = Blobs::new(folder.blobs());
+    loop {
+        match lines.step()? {
+            Step::End { torn } => {
+                return Ok(Verified { records: lines.place().seq - 1, torn_bytes: torn });
+            }
+            Step::Line(frame) => {
+                let record = lines.record(frame, &blobs)?;
+                if record.seq == 1 && !matches!(record.body, RecordBody::Opened { .. }) {
+                    let path = lines.path().to_owned();
+                    return Err(JournalFileError::Damaged { path, line: 1, damage: Damage::NotOpened });
+                }
+            }
+        }
+    }
+}
+
+/// Finds the end of a journal from its last index entry, or from the start, and cuts a torn line.
+pub(super) fn recover(folder: &SessionFolder) -> Result<Recovered, JournalFileError> {
+    let mut lines = Lines::near(folder, u64::MAX)?;
+    let begun = lines.place();
+    let mut spacing = if begun.offset == 0 { Spacing::new() } else { Spacing::after(begun) };
+    let mut entries = Vec::new();
+    let torn = loop {
+        let place = lines.place();
+        match lines.step()? {
+            Step::End { torn } => break torn,
+            Step::Line(_) if spacing.takes(place) => entries.push(place),
+            Step::Line(_) => {}
+        }
+    };
+    let end = lines.place();
+    let repair = match torn {
+        0 => None,
+        bytes => Some(cut(folder, end, bytes)?),
+    };
+    if begun.offset == 0 {
+        // No entry could be believed. Whatever the file holds is replaced, so that none is believed later either.
+        if !entries.is_empty() || folder.index().exists() {
+            index::rebuild(&folder.index(), &entries)?;
+        }
+    } else {
+        for entry in entries {
+            index::add(&folder.index(), entry)?;
+        }
+    }
+    Ok(Recovered { last_seq: end.seq - 1, len: end.offset, spacing, repair })
+}
+
+/// Copies a torn line to where it is kept, durably, and only then cuts it.
+fn cut(folder: &SessionFolder, end: Entry, bytes: u64) -> Result<Repair, JournalFileError> {
+    let (path, saved) = (folder.events(), folder.torn());
+    let mut journal = private().read(true).write(true).open(&path).map_err(FileError::at("repair", &path))?;
+    let mut keep = private().append(true).create(true).open(&saved).map_err(FileError::at("open", &saved))?;
+    copy_tail(&mut journal, &mut keep, end.offset, bytes).map_err(FileError::at("write", &saved))?;
+    journal.set_len(end.offset).and_then(|()| journal.sync_all()).map_err(FileError::at("repair", &path))?;
+    Ok(Repair { path, line: end.seq, bytes, saved })
+}
+
+fn copy_tail(from: &mut File, to: &mut File, offset: u64, bytes: u64) -> io::Result<()> {
+    from.seek(SeekFrom::Start(offset))?;
+    io::copy(&mut from.take(bytes), to)?;
+    to.write_all(b"\n")?;
+    to.sync_all()
+}

@@ -1,0 +1,130 @@
+//! Where everything lives below the home folder. Pure: it touches no disk and reads no environment; the caller hands in
+//! the root that a flag or the environment named.
+
+use std::path::{Path, PathBuf};
+
+use amplifier_protocol::ids::SessionId;
+
+/// The home folder and the names of everything in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The user's settings.
+    pub fn settings(&self) -> PathBuf {
+        self.root.join("settings.yaml")
+    }
+
+    /// The list of collections.
+    pub fn collections(&self) -> PathBuf {
+        self.root.join("share/collections.yaml")
+    }
+
+    /// The profiles, a folder for each collection.
+    pub fn profiles(&self) -> PathBuf {
+        self.root.join("share/profiles")
+    }
+
+    /// Fetched repositories, a folder for each commit.
+    pub fn git_cache(&self) -> PathBuf {
+        self.root.join("cache/git")
+    }
+
+    /// Other fetched sources, a folder for each content hash.
+    pub fn fsspec_cache(&self) -> PathBuf {
+        self.root.join("cache/fsspec")
+    }
+
+    /// Environments of hosted Python modules, a folder for each set of requirements.
+    pub fn python_cache(&self) -> PathBuf {
+        self.root.join("cache/python")
+    }
+
+    /// All sessions, a folder for each.
+    pub fn sessions(&self) -> PathBuf {
+        self.root.join("state/sessions")
+    }
+
+    /// The folder of one session. A checked id cannot lead out of [`Home::sessions`].
+    pub fn session(&self, id: &SessionId) -> SessionFolder {
+        SessionFolder::new(self.sessions().join(id.as_str()))
+    }
+}
+
+/// The folder of one session and the names of the files in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFolder {
+    dir: PathBuf,
+}
+
+impl SessionFolder {
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The plan the session was opened with, secrets still written as references.
+    pub fn mount_plan(&self) -> PathBuf {
+        self.dir.join("mount_plan.json")
+    }
+
+    /// The journal: the one truth about the session.
+    pub fn events(&self) -> PathBuf {
+        self.dir.join("events.jsonl")
+    }
+
+    /// Places in the journal, so that opening does not read all of it. Rebuilt when it is gone or wrong.
+    pub fn index(&self) -> PathBuf {
+        self.dir.join("events.idx")
+    }
+
+    /// What repairs cut from the journal's end.
+    pub fn torn(&self) -> PathBuf {
+        self.dir.join("events.torn")
+    }
+
+    /// The conversation, a view of the journal.
+    pub fn transcript(&self) -> PathBuf {
+        self.dir.join("transcript.jsonl")
+    }
+
+    /// What lists show, a view of the journal.
+    pub fn metadata(&self) -> PathBuf {
+        self.dir.join("metadata.json")
+    }
+
+    /// Large values of the journal, each named by its hash.
+    pub fn blobs(&self) -> PathBuf {
+        self.dir.join("blobs")
+    }
+
+    /// Who writes the journal now.
+    pub fn lease(&self) -> PathBuf {
+        self.dir.join("lease")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_lives_below_the_state_of_its_home() {
+        let folder = Home::new("/h").session(&"s-1".parse().unwrap());
+        assert_eq!(folder.events(), Path::new("/h/state/sessions/s-1/events.jsonl"));
+        assert_eq!(folder.lease(), Path::new("/h/state/sessions/s-1/lease"));
+    }
+}

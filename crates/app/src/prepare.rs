@@ -1,0 +1,129 @@
+//! From a file to a checked mount plan. Nothing is loaded here.
+
+use std::path::{Path, PathBuf};
+
+use amplifier_core::validate::{Check, MountPlanValidator, Validation};
+use amplifier_protocol::locate::{Position, locate_nearest};
+use amplifier_protocol::mount_plan::{MountPlan, PlanError};
+use serde_json::Value;
+
+/// The largest plan file we read. Real ones are a few kilobytes; agents embedded in them make some larger.
+pub const MAX_PLAN_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A plan file that was read and checked, whatever the checks said.
+pub struct PlanFile {
+    /// The file.
+    pub path: PathBuf,
+    /// What the checks said.
+    pub validation: Validation,
+    text: String,
+    value: Value,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrepareError {
+    /// The file cannot be read.
+    #[error("plan file `{}` cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is too large to be a plan.
+    #[error("plan file `{}` has {bytes} bytes; a plan has at most {MAX_PLAN_BYTES}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The file is not JSON.
+    #[error("{}:{line}:{column}: not JSON: {message}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What the parser said.
+        message: String,
+    },
+    /// The plan did not pass its checks.
+    #[error("{}", problems.join("\n"))]
+    Invalid {
+        /// One line for each failed check, with its place.
+        problems: Vec<String>,
+    },
+    /// The plan passed its checks and still cannot be read.
+    #[error("plan file `{}` cannot be read as a mount plan", path.display())]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: PlanError,
+    },
+}
+
+impl PrepareError {
+    /// What the person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some("check the path; `examples/minimal.json` in the sources is a plan to start from")
+            }
+            Self::Invalid { .. } => Some("`amplifier plan validate FILE` lists every check"),
+            _ => None,
+        }
+    }
+}
+
+impl PlanFile {
+    /// Reads and checks a plan file.
+    pub fn read(path: &Path) -> Result<Self, PrepareError> {
+        let failed = |source| PrepareError::Read { path: path.to_owned(), source };
+        let bytes = std::fs::metadata(path).map_err(failed)?.len();
+        if bytes > MAX_PLAN_BYTES {
+            return Err(PrepareError::TooLarge { path: path.to_owned(), bytes });
+        }
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            let full = error.to_string();
+            let place = format!(" at line {line} column {column}");
+            let message = full.strip_suffix(&place).unwrap_or(&full).to_owned();
+            PrepareError::Json { path: path.to_owned(), line, column, message }
+        })?;
+        let validation = MountPlanValidator::validate(&value);
+        Ok(Self { path: path.to_owned(), validation, text, value })
+    }
+
+    /// The typed plan, if it passed its checks.
+    pub fn plan(&self) -> Result<MountPlan, PrepareError> {
+        if !self.validation.passed() {
+            return Err(PrepareError::Invalid {
+                problems: self.validation.errors().map(|c| self.describe(c)).collect(),
+            });
+        }
+        MountPlan::read(&self.value).map_err(|source| PrepareError::Plan { path: self.path.clone(), source })
+    }
+
+    /// Where in the file a check looked.
+    pub fn position(&self, check: &Check) -> Option<Position> {
+        locate_nearest(&self.text, &check.pointer)
+    }
+
+    /// One line about a check: place, name, message.
+    pub fn describe(&self, check: &Check) -> String {
+        let place = match self.position(check) {
+            Some(Position { line, column }) => format!("{}:{line}:{column}", self.path.display()),
+            None => self.path.display().to_string(),
+        };
+        format!("{place}: {}: [{}] {}", check.severity, check.name, check.message)
+    }
+}

@@ -1,0 +1,164 @@
+//! The sessions of a home: making, finding and listing their folders, and the views of their journals.
+//!
+//! The journal is the truth. `metadata.json` and `transcript.jsonl` are made from it and can be made again. This file
+//! opens no session and holds no lease; that is `open.rs`'s business.
+
+mod fold;
+mod metadata;
+mod views;
+
+use std::path::PathBuf;
+
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::mount_plan::{MountPlan, PlanError, PlanForm};
+
+pub use metadata::{Metadata, TITLE_CHARS};
+pub use views::{Views, rebuild_views, update_views};
+
+use crate::files::{Durability, FileError, create_private_dir, write_atomic};
+use crate::journal::JournalFileError;
+use crate::paths::{Home, SessionFolder};
+
+/// The sessions of one home.
+#[derive(Debug, Clone)]
+pub struct SessionStore {
+    home: Home,
+}
+
+/// Why a session could not be made, found or shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is no session of this id.
+    #[error("session `{id}` not found in `{}`", sessions.display())]
+    NotFound { id: SessionId, sessions: PathBuf },
+    /// The id is taken.
+    #[error("session `{id}` exists already")]
+    Exists { id: SessionId },
+    /// A file of the session is not what it should be.
+    #[error("`{}` is not readable", path.display())]
+    Json {
+        path: PathBuf,
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The session's plan is no mount plan.
+    #[error("`{}` is no mount plan", path.display())]
+    Plan {
+        path: PathBuf,
+        #[source]
+        source: PlanError,
+    },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Journal(#[from] JournalFileError),
+}
+
+/// The sessions there are, newest first, and those that could not be shown.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub sessions: Vec<Metadata>,
+    /// Sessions without readable metadata, such as one that was killed before its first turn ended.
+    pub unread: Vec<(SessionId, StoreError)>,
+}
+
+impl SessionStore {
+    pub fn new(home: Home) -> Self {
+        Self { home }
+    }
+
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Makes the folder of a new session and keeps its plan there, references to secrets unexpanded.
+    pub fn create(&self, id: &SessionId, plan: &MountPlan) -> Result<SessionFolder, StoreError> {
+        let folder = self.home.session(id);
+        create_private_dir(&self.home.sessions())?;
+        match std::fs::create_dir(folder.dir()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(StoreError::Exists { id: id.clone() });
+            }
+            Err(error) => return Err(FileError::at("create folder", folder.dir())(error).into()),
+        }
+        #[cfg(unix)]
+        {
+            let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            std::fs::set_permissions(folder.dir(), private)
+                .map_err(FileError::at("set the mode of", folder.dir()))?;
+        }
+        self.write_plan(&folder, plan)?;
+        Ok(folder)
+    }
+
+    /// The folder of a session that exists.
+    pub fn open(&self, id: &SessionId) -> Result<SessionFolder, StoreError> {
+        let folder = self.home.session(id);
+        match folder.dir().is_dir() {
+            true => Ok(folder),
+            false => Err(StoreError::NotFound { id: id.clone(), sessions: self.home.sessions() }),
+        }
+    }
+
+    /// Replaces the plan of a session.
+    pub fn write_plan(&self, folder: &SessionFolder, plan: &MountPlan) -> Result<(), StoreError> {
+        let path = folder.mount_plan();
+        let text = pretty(&plan.write(PlanForm::Nested))
+            .map_err(|source| StoreError::Json { path: path.clone(), source })?;
+        Ok(write_atomic(&path, &text, Durability::Synced)?)
+    }
+
+    /// The plan a session was opened with.
+    pub fn plan(&self, folder: &SessionFolder) -> Result<MountPlan, StoreError> {
+        let path = folder.mount_plan();
+        let bytes = std::fs::read(&path).map_err(FileError::at("read", &path))?;
+        let value = serde_json::from_slice(&bytes)
+            .map_err(|source| StoreError::Json { path: path.clone(), source })?;
+        MountPlan::read(&value).map_err(|source| StoreError::Plan { path, source })
+    }
+
+    /// The ids of all sessions, newest first where ids are ours, without reading any.
+    pub fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        let path = self.home.sessions();
+        let entries = match std::fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(FileError::at("list", &path)(error).into()),
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(FileError::at("list", &path))?;
+            // Names that are no ids were not made by us: editors and file managers leave such files.
+            ids.extend(entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok()));
+        }
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+
+    /// What lists show of one session, from its metadata alone.
+    pub fn metadata(&self, id: &SessionId) -> Result<Metadata, StoreError> {
+        metadata::read(&self.home.session(id))
+    }
+
+    /// All sessions, the last changed first. Reads their metadata and nothing else of them.
+    pub fn list(&self) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        for id in self.ids()? {
+            match self.metadata(&id) {
+                Ok(metadata) => listing.sessions.push(metadata),
+                Err(error) => listing.unread.push((id, error)),
+            }
+        }
+        listing.sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
+        Ok(listing)
+    }
+}
+
+/// JSON that people read and diff.
+fn pretty(value: &impl serde::Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
+}

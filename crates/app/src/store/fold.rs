@@ -1,0 +1,105 @@
+//! What the records of a journal add up to: the metadata of a session and what happened to its conversation. Pure.
+
+use std::sync::Arc;
+
+use amplifier_protocol::event::{Event, OrchestratorComplete, PromptSubmit, SessionEnd, TurnStatus};
+use amplifier_protocol::ids::EventName;
+use amplifier_protocol::message::{Message, Messages, Role};
+use amplifier_protocol::record::{Record, RecordBody};
+use amplifier_protocol::status::SessionState;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::metadata::{Metadata, Progress, TITLE_CHARS};
+
+/// What a record did to the conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Change {
+    None,
+    Added(Arc<Message>),
+    /// The context was replaced as a whole; so is the transcript.
+    Replaced(Messages),
+}
+
+/// Takes one record in. The first record of a journal, `opened`, makes the metadata; records before it change nothing.
+pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
+    if let RecordBody::Opened { session_id, parent_id, plan_hash } = &record.body {
+        let known = metadata.get_or_insert_with(|| Metadata {
+            session_id: session_id.clone(),
+            parent_id: parent_id.clone(),
+            created: record.ts,
+            updated: record.ts,
+            turns: 0,
+            title: None,
+            plan_hash: String::new(),
+            status: SessionState::Running,
+            views: Progress::default(),
+        });
+        known.plan_hash.clone_from(plan_hash);
+    }
+    let Some(metadata) = metadata else { return Change::None };
+    metadata.updated = metadata.updated.max(record.ts);
+    metadata.views.seq = record.seq;
+    if record.turn > metadata.turns {
+        metadata.turns = record.turn;
+        metadata.status = SessionState::Running;
+    }
+    match record.body {
+        RecordBody::Event { name, data } => {
+            apply_event(metadata, &name, &data);
+            Change::None
+        }
+        RecordBody::Message(message) => {
+            if message.role == Role::User {
+                set_title(metadata, &message.content.visible_text());
+            }
+            Change::Added(message)
+        }
+        RecordBody::Messages(messages) => Change::Replaced(messages),
+        _ => Change::None,
+    }
+}
+
+fn apply_event(metadata: &mut Metadata, name: &EventName, data: &Value) {
+    match name.as_str() {
+        PromptSubmit::NAME => {
+            if let Some(prompt) = data.get("prompt").and_then(Value::as_str) {
+                set_title(metadata, prompt);
+            }
+        }
+        // A payload of another shape tells nothing about the status; the record itself is kept all the same.
+        OrchestratorComplete::NAME => {
+            if let Some(Ok(status)) = data.get("status").map(TurnStatus::deserialize) {
+                metadata.status = state_after(status);
+            }
+        }
+        SessionEnd::NAME => {
+            if let Some(Ok(status)) = data.get("status").map(SessionState::deserialize) {
+                metadata.status = status;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn state_after(turn: TurnStatus) -> SessionState {
+    match turn {
+        TurnStatus::Cancelled => SessionState::Cancelled,
+        TurnStatus::Error => SessionState::Failed,
+        _ => SessionState::Completed,
+    }
+}
+
+/// The first prompt that says something, on one line.
+fn set_title(metadata: &mut Metadata, prompt: &str) {
+    // Only the beginning is looked at: a prompt may be a whole book.
+    let beginning: String = prompt.trim_start().chars().take(TITLE_CHARS * 8).collect();
+    let line = beginning.split_whitespace().collect::<Vec<_>>().join(" ");
+    if metadata.title.is_some() || line.is_empty() {
+        return;
+    }
+    metadata.title = Some(match line.char_indices().nth(TITLE_CHARS) {
+        None => line,
+        Some(_) => line.chars().take(TITLE_CHARS - 1).chain(['…']).collect(),
+    });
+}

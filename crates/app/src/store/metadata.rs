@@ -1,0 +1,70 @@
+//! `metadata.json`: what lists show of a session, and how far the views have come. A view; the journal is the truth.
+
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::status::SessionState;
+use amplifier_protocol::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+use crate::files::{Durability, FileError, write_atomic};
+use crate::paths::SessionFolder;
+
+/// The longest title, in characters.
+pub const TITLE_CHARS: usize = 80;
+
+/// What lists show of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    pub session_id: SessionId,
+    pub parent_id: Option<SessionId>,
+    /// The time of the first record.
+    pub created: Timestamp,
+    /// The time of the last one.
+    pub updated: Timestamp,
+    pub turns: u64,
+    /// The beginning of the first prompt.
+    pub title: Option<String>,
+    /// The hash of the plan it was last opened with.
+    pub plan_hash: String,
+    pub status: SessionState,
+    /// How far this file and the transcript have come.
+    pub views: Progress,
+}
+
+/// How far the views of a journal have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// The last record they hold.
+    pub seq: u64,
+    /// The length of the transcript then. What is longer was written by an update that did not end.
+    pub transcript_bytes: u64,
+}
+
+pub(super) fn read(folder: &SessionFolder) -> Result<Metadata, StoreError> {
+    let path = folder.metadata();
+    let bytes = std::fs::read(&path).map_err(FileError::at("read", &path))?;
+    serde_json::from_slice(&bytes).map_err(|source| StoreError::Json { path, source })
+}
+
+/// Replaces the file.
+pub(super) fn write(
+    folder: &SessionFolder,
+    metadata: &Metadata,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    let path = folder.metadata();
+    let text = super::pretty(metadata).map_err(|source| StoreError::Json { path: path.clone(), source })?;
+    Ok(write_atomic(&path, &text, durability)?)
+}
+
+/// Says that the transcript no longer is what the count of its bytes was made for. Durable before the transcript
+/// changes, else an update after a crash could add to the wrong text.
+pub(super) fn forget_progress(folder: &SessionFolder) -> Result<(), StoreError> {
+    match read(folder) {
+        Ok(metadata) if metadata.views != Progress::default() => {
+            write(folder, &Metadata { views: Progress::default(), ..metadata }, Durability::Synced)
+        }
+        // Metadata that cannot be read is not believed later either.
+        _ => Ok(()),
+    }
+}

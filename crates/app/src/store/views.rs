@@ -1,0 +1,162 @@
+//! Keeps `transcript.jsonl` and `metadata.json` up with the journal: what is new is added, what is wrong is made again.
+//!
+//! The transcript is synced before the metadata that counts its bytes is replaced, so the count is never ahead of it.
+//! Blocks on the disk; call it where blocking is fine. Only the holder of the session's lease may call it.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use amplifier_protocol::message::Message;
+
+use super::StoreError;
+use super::fold::{self, Change};
+use super::metadata::{self, Metadata, Progress};
+use crate::files::{Durability, FileError, private};
+use crate::journal::{JournalFileError, RecordReader};
+use crate::paths::SessionFolder;
+
+/// How the views were brought up to date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Views {
+    /// The records after the last update were added.
+    Updated,
+    /// They were missing, behind in a way that cannot be added to, or damaged, and were made anew.
+    Rebuilt,
+    /// The journal holds nothing yet.
+    Empty,
+}
+
+/// Brings the views up to date from the records since the last update. Call it when a turn has ended.
+///
+/// It reads the file: sync the journal first, or records that still wait in its buffer come with the next update.
+pub fn update_views(folder: &SessionFolder) -> Result<Views, StoreError> {
+    let Some(known) = usable(folder) else { return rebuild_views(folder) };
+    let from = known.views;
+    let mut transcript = Transcript::open(folder, from.transcript_bytes)?;
+    let mut metadata = Some(known);
+    for record in RecordReader::from_seq(folder, from.seq + 1)? {
+        transcript.apply(fold::apply(&mut metadata, record?))?;
+    }
+    finish(folder, transcript, metadata)?;
+    Ok(Views::Updated)
+}
+
+/// Makes the views anew from the whole journal.
+pub fn rebuild_views(folder: &SessionFolder) -> Result<Views, StoreError> {
+    let records = match RecordReader::open(folder) {
+        Ok(records) => records,
+        Err(JournalFileError::File(error)) if error.is_missing() => return Ok(Views::Empty),
+        Err(error) => return Err(error.into()),
+    };
+    metadata::forget_progress(folder)?;
+    let mut transcript = Transcript::open(folder, 0)?;
+    let mut metadata = None;
+    for record in records {
+        transcript.apply(fold::apply(&mut metadata, record?))?;
+    }
+    match finish(folder, transcript, metadata)? {
+        true => Ok(Views::Rebuilt),
+        false => Ok(Views::Empty),
+    }
+}
+
+/// The metadata that can be added to: readable, and not ahead of the transcript or of the journal.
+fn usable(folder: &SessionFolder) -> Option<Metadata> {
+    let metadata = metadata::read(folder).ok()?;
+    let transcript = std::fs::metadata(folder.transcript()).ok()?;
+    let Progress { seq, transcript_bytes } = metadata.views;
+    if seq == 0 || transcript.len() < transcript_bytes {
+        return None;
+    }
+    // The journal must still have the last record we took, or it is another journal.
+    let mut last = RecordReader::from_seq(folder, seq).ok()?;
+    matches!(last.next(), Some(Ok(record)) if record.seq == seq).then_some(metadata)
+}
+
+fn finish(
+    folder: &SessionFolder,
+    transcript: Transcript,
+    metadata: Option<Metadata>,
+) -> Result<bool, StoreError> {
+    let transcript_bytes = transcript.close()?;
+    let Some(mut metadata) = metadata else { return Ok(false) };
+    metadata.views.transcript_bytes = transcript_bytes;
+    // Not synced: metadata that a power failure took is made again from the journal.
+    metadata::write(folder, &metadata, Durability::Rebuildable)?;
+    Ok(true)
+}
+
+/// The transcript, open at its end.
+struct Transcript {
+    folder: SessionFolder,
+    path: PathBuf,
+    file: BufWriter<File>,
+    bytes: u64,
+    changed: bool,
+}
+
+impl Transcript {
+    /// Opens it and cuts what an update that did not end has written after `bytes`.
+    fn open(folder: &SessionFolder, bytes: u64) -> Result<Self, StoreError> {
+        let path = folder.transcript();
+        let mut file = private()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(FileError::at("open", &path))?;
+        cut(&mut file, bytes).map_err(FileError::at("write", &path))?;
+        Ok(Self { folder: folder.clone(), path, file: BufWriter::new(file), bytes, changed: false })
+    }
+
+    fn apply(&mut self, change: Change) -> Result<(), StoreError> {
+        match change {
+            Change::None => Ok(()),
+            Change::Added(message) => self.add(&message),
+            Change::Replaced(messages) => {
+                metadata::forget_progress(&self.folder)?;
+                self.clear().map_err(FileError::at("write", &self.path))?;
+                messages.iter().try_for_each(|message| self.add(message))
+            }
+        }
+    }
+
+    fn add(&mut self, message: &Message) -> Result<(), StoreError> {
+        let mut line = serde_json::to_string(message)
+            .map_err(|source| StoreError::Json { path: self.path.clone(), source })?;
+        // A raw line feed can only stand between the tokens of a foreign block, where a blank means the same.
+        if line.contains(['\n', '\r']) {
+            line = line.replace(['\n', '\r'], " ");
+        }
+        line.push('\n');
+        self.bytes += line.len() as u64;
+        self.changed = true;
+        Ok(self.file.write_all(line.as_bytes()).map_err(FileError::at("write", &self.path))?)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.bytes = 0;
+        self.changed = true;
+        cut(self.file.get_mut(), 0)
+    }
+
+    /// Makes it durable and tells its length.
+    fn close(mut self) -> Result<u64, StoreError> {
+        if self.changed {
+            self.file
+                .flush()
+                .and_then(|()| self.file.get_ref().sync_data())
+                .map_err(FileError::at("sync", &self.path))?;
+        }
+        Ok(self.bytes)
+    }
+}
+
+fn cut(file: &mut File, bytes: u64) -> io::Result<()> {
+    if file.metadata()?.len() != bytes {
+        file.set_len(bytes)?;
+    }
+    file.seek(SeekFrom::Start(bytes)).map(|_| ())
+}

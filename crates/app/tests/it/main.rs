@@ -1,0 +1,15 @@
+//! The front doors of `app`, over real files in temporary folders.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its fixtures too"
+)]
+
+mod journal;
+mod kills;
+mod store;
+mod support;

@@ -1,0 +1,237 @@
+//! `amplifier run`: one prompt, one answer.
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use amplifier_app::env::Environment;
+use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, find_home, open};
+use amplifier_app::prepare::PlanFile;
+use amplifier_app::{CancelLevel, ExecuteError, Session, Strictness, TurnError};
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::record::Record;
+use amplifier_protocol::status::SessionState;
+use serde_json::{Value, json};
+
+use crate::args::{Output, RunArgs};
+use crate::exit::Exit;
+use crate::render;
+
+/// `amplifier run`.
+pub fn run(args: RunArgs, home: Option<PathBuf>) -> Exit {
+    let which = match which(&args) {
+        Ok(which) => which,
+        Err(exit) => return exit,
+    };
+    let prompt = match prompt(args.prompt.as_deref()) {
+        Ok(prompt) => prompt,
+        Err(problem) => {
+            render::note(&format!("error: {problem}"));
+            return Exit::Usage;
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            render::error(&error, None);
+            return Exit::Failure;
+        }
+    };
+    let exit = runtime.block_on(answer(&args, which, prompt, home));
+    // A tool that blocks its thread must not keep the person waiting for the shell.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    exit
+}
+
+fn which(args: &RunArgs) -> Result<Which, Exit> {
+    let plan = match &args.plan {
+        None => None,
+        Some(path) => match PlanFile::read(path).and_then(|file| {
+            let plan = file.plan()?;
+            file.validation.warnings().for_each(|check| render::note(&file.describe(check)));
+            Ok(plan)
+        }) {
+            Ok(plan) => Some(Box::new(plan)),
+            Err(error) => {
+                render::error(&error, error.hint());
+                return Err(Exit::Usage);
+            }
+        },
+    };
+    match (&args.resume, plan) {
+        (None, Some(plan)) => Ok(Which::New(plan)),
+        (None, None) => {
+            render::note("error: name a plan with `--plan FILE` or a session with `--resume SESSION`");
+            Err(Exit::Usage)
+        }
+        (Some(id), plan) => match id.parse::<SessionId>() {
+            Ok(id) => Ok(Which::Resume(id, plan)),
+            Err(error) => {
+                render::error(&error, None);
+                Err(Exit::Usage)
+            }
+        },
+    }
+}
+
+/// The prompt of the command line, else standard input when somebody piped something in.
+fn prompt(given: Option<&str>) -> Result<String, String> {
+    if let Some(prompt) = given {
+        return Ok(prompt.to_owned());
+    }
+    let mut stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Err("nothing was asked: give a prompt, or pipe one in".to_owned());
+    }
+    let mut text = String::new();
+    stdin
+        .read_to_string(&mut text)
+        .map_err(|error| format!("standard input cannot be read as text: {error}"))?;
+    if text.trim().is_empty() { Err("the prompt on standard input is empty".to_owned()) } else { Ok(text) }
+}
+
+async fn answer(args: &RunArgs, which: Which, prompt: String, home: Option<PathBuf>) -> Exit {
+    let opened = match open_session(args, which, home).await {
+        Ok(opened) => opened,
+        Err(error) => return refuse_to_open(&error),
+    };
+    tell_about(&opened);
+    let watch = tokio::spawn(cancel_on_interrupt(opened.session.clone()));
+    let result = opened.session.execute(prompt).await;
+    watch.abort();
+    let exit = exit_of(&opened.session, &result);
+    for failed in &opened.session.cleanup().await.failed {
+        render::note(&format!("warning: cleanup of {failed}"));
+    }
+    if let Err(error) = opened.update_views().await {
+        render::error(&error, Some("the journal is complete; the views are rebuilt from it"));
+    }
+    match args.output {
+        Output::Text => print_text(&result),
+        Output::Json => render::json(&summary(&opened, &result)),
+        Output::Jsonl => {
+            let mut line = summary(&opened, &result);
+            if let Value::Object(line) = &mut line {
+                line.insert("type".to_owned(), Value::String("result".to_owned()));
+            }
+            render::json_line(&line);
+        }
+    }
+    exit
+}
+
+async fn open_session(args: &RunArgs, which: Which, home: Option<PathBuf>) -> Result<OpenSession, AppError> {
+    let environment = Environment::Process;
+    let tap = (args.output == Output::Jsonl).then(|| Arc::new(Lines) as Arc<dyn RecordTap>);
+    open(OpenRequest {
+        home: find_home(home, &environment)?,
+        which,
+        working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+        strictness: if args.strict { Strictness::Strict } else { Strictness::Lenient },
+        environment,
+        approval: None,
+        display: Some(Arc::new(render::Stderr)),
+        tap,
+    })
+    .await
+}
+
+fn refuse_to_open(error: &AppError) -> Exit {
+    render::error(error, error.hint());
+    if let AppError::Open(open) = error {
+        let said = open.to_string();
+        let others = open.report.failed().map(ToString::to_string).filter(|entry| !said.contains(entry));
+        others.for_each(|entry| render::note(&format!("  {entry}")));
+    }
+    Exit::Failure
+}
+
+/// What the person should know before the answer.
+fn tell_about(opened: &OpenSession) {
+    if let Some(repair) = &opened.repair {
+        let (bytes, saved) = (repair.bytes, repair.saved.display());
+        render::note(&format!(
+            "note: the last {bytes} bytes of the journal were torn; they are kept in `{saved}`"
+        ));
+    }
+    let session = &opened.session;
+    if let Some(change) = session.plan_change() {
+        render::note(&format!(
+            "note: the plan changed since this session last ran ({} to {})",
+            change.was, change.is
+        ));
+    }
+    for call in session.interrupted() {
+        let state = serde_json::to_value(call.state).unwrap_or_default();
+        let state = state.as_str().unwrap_or_default().replace('_', " ");
+        render::note(&format!("note: tool `{}` was interrupted: {state}", call.tool));
+    }
+    if !session.report().is_clean() {
+        render::note("load report:");
+        for entry in &session.report().modules {
+            render::note(&format!("  {entry}"));
+        }
+    }
+}
+
+/// The first interrupt lets running tools finish, the second stops them.
+async fn cancel_on_interrupt(session: Session) {
+    for level in [CancelLevel::Graceful, CancelLevel::Immediate] {
+        if tokio::signal::ctrl_c().await.is_err() {
+            return;
+        }
+        if level == CancelLevel::Graceful {
+            render::note("stopping after what runs now; interrupt again to stop at once");
+        }
+        session.cancel(level).await;
+    }
+}
+
+fn exit_of(session: &Session, result: &Result<String, ExecuteError>) -> Exit {
+    match (session.status().status, result) {
+        (SessionState::Cancelled, _) => Exit::Interrupted,
+        (_, Err(ExecuteError::Turn(TurnError::Limit(_)))) => Exit::Refused,
+        (_, Err(_)) => Exit::Failure,
+        (_, Ok(_)) => Exit::Success,
+    }
+}
+
+fn print_text(result: &Result<String, ExecuteError>) {
+    match result {
+        Ok(answer) => render::out(answer),
+        Err(error) => render::error(error, None),
+    }
+}
+
+fn summary(opened: &OpenSession, result: &Result<String, ExecuteError>) -> Value {
+    let session = &opened.session;
+    let status = session.status();
+    json!({
+        "answer": result.as_ref().ok(),
+        "error": result.as_ref().err().map(ToString::to_string),
+        "status": status.status,
+        "session_id": session.id(),
+        "turn": status.turns,
+        "usage": {"input_tokens": status.total_input_tokens, "output_tokens": status.total_output_tokens},
+        "cost_usd": status.cost_usd,
+        "tool_calls": status.tool_invocations,
+        "plan_hash": session.plan_hash(),
+        "load_report": session.report(),
+    })
+}
+
+/// Prints every record as one line: its kind as `type`, and what happened under that name.
+struct Lines;
+
+impl RecordTap for Lines {
+    fn record(&self, record: &Record) {
+        let Ok(Value::Object(body)) = serde_json::to_value(&record.body) else { return };
+        let mut line = json!({"type": null, "seq": record.seq, "ts": record.ts, "turn": record.turn});
+        if let (Value::Object(line), Some((kind, value))) = (&mut line, body.into_iter().next()) {
+            line.insert("type".to_owned(), Value::String(kind.clone()));
+            line.insert(kind, value);
+        }
+        render::json_line(&line);
+    }
+}

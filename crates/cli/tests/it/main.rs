@@ -1,0 +1,13 @@
+//! The front door: the binary, in a home of its own, as a person would use it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which clippy's exemption for tests does not reach"
+)]
+
+mod desk;
+mod plan;
+mod run;

@@ -1,0 +1,93 @@
+//! `amplifier plan validate`.
+
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+fn minimal() -> Value {
+    json!({"session": {"orchestrator": "loop-basic", "context": "context-simple"}, "providers": [{"module": "provider-mock"}]})
+}
+
+#[test]
+fn every_plan_of_the_specification_is_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/tests/plans");
+    let desk = Desk::new();
+    let mut plans = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let ran = desk.amplifier(&["plan", "validate", path.to_str().unwrap()]);
+        assert_eq!(ran.code, 0, "{}: {}", path.display(), ran.seen());
+        assert!(ran.stdout.starts_with("PASSED"), "{}", ran.stdout);
+        plans += 1;
+    }
+    assert!(plans >= 9, "only {plans} plans");
+}
+
+#[test]
+fn an_invalid_plan_is_told_with_file_line_and_cure() {
+    let desk = Desk::new();
+    desk.file(
+        "bad.json",
+        r#"{
+  "session": {"context": {"modul": "context-simple"}},
+  "providers": {"module": "provider-mock"},
+  "tools": [{"module": 7}, {"source": "x"}, {"module": "tool-x", "config": []}],
+  "hook": []
+}"#,
+    );
+    assert_snapshot!(desk.amplifier(&["plan", "validate", "bad.json"]).seen());
+}
+
+#[test]
+fn the_report_for_programs_is_stable() {
+    let desk = Desk::new();
+    desk.plan("bad.json", &json!({"session": {"orchestrator": "loop-basic", "context": "context-simple"}, "providers": [{"module": ""}]}));
+    let ran = desk.amplifier(&["plan", "validate", "bad.json", "--json"]);
+    assert_eq!(ran.code, 1);
+    assert_snapshot!(ran.stdout);
+}
+
+#[test]
+fn what_is_not_json_is_invalid_and_what_cannot_be_read_is_a_wrong_call() {
+    let desk = Desk::new();
+    desk.file("broken.json", "{\n  \"session\": {,}\n}").file("bytes.json", [0xff, 0xfe, 0x00]);
+    assert_snapshot!("broken", desk.amplifier(&["plan", "validate", "broken.json"]).seen());
+    let broken = desk.amplifier(&["plan", "validate", "broken.json", "--json"]);
+    assert_eq!((broken.code, broken.json()["passed"].clone()), (1, json!(false)));
+    assert_snapshot!("missing", desk.amplifier(&["plan", "validate", "missing.json"]).seen());
+    assert_snapshot!("bytes", desk.amplifier(&["plan", "validate", "bytes.json"]).seen());
+    assert_eq!(desk.amplifier(&["plan", "validate"]).code, 2);
+    assert_eq!(desk.amplifier(&["plan", "validate", "a", "--nonsense"]).code, 2);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_error() {
+    let desk = Desk::new();
+    desk.file("bom.json", format!("\u{feff}{}", minimal()));
+    assert_eq!(desk.amplifier(&["plan", "validate", "bom.json"]).code, 0);
+}
+
+#[test]
+fn a_huge_or_deep_file_ends_with_an_error_and_not_with_the_program() {
+    let desk = Desk::new();
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    desk.file("deep.json", deep).file("huge.json", vec![b' '; 17 * 1024 * 1024]);
+    assert_eq!(desk.amplifier(&["plan", "validate", "deep.json"]).code, 1);
+    let huge = desk.amplifier(&["plan", "validate", "huge.json"]);
+    assert_eq!(huge.code, 2);
+    assert!(huge.stderr.contains("17825792 bytes"), "{}", huge.stderr);
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    let desk = Desk::new();
+    for args in [&["--help"][..], &["plan", "validate", "--help"], &["run", "--help"], &["--version"]] {
+        let ran = desk.amplifier(args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{args:?}");
+        assert!(ran.stdout.contains("amplifier"), "{}", ran.stdout);
+    }
+    assert_snapshot!("run_help", desk.amplifier(&["run", "--help"]).stdout);
+}

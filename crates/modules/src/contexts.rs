@@ -1,0 +1,3 @@
+//! Modules that keep the conversation.
+
+pub(crate) mod simple;

@@ -1,0 +1,3 @@
+//! Modules that run a turn.
+
+pub(crate) mod loop_basic;

@@ -1,0 +1,3 @@
+//! Modules that talk to a model.
+
+pub(crate) mod mock;

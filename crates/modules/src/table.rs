@@ -1,0 +1,91 @@
+//! The table of built-in modules. A module that is not listed here does not exist.
+
+use std::sync::Arc;
+
+use amplifier_core::contracts::{Module, Mounted};
+use amplifier_core::loader::{LoadError, ModuleFinder, MountCx};
+use amplifier_protocol::ids::ModuleId;
+use amplifier_protocol::module_info::ModuleKind;
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::contexts::simple::Simple;
+use crate::orchestrators::loop_basic::LoopBasic;
+use crate::providers::mock::Mock;
+use crate::tools::echo::Echo;
+use crate::tools::filesystem::Filesystem;
+
+/// Every built-in module.
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Mock, &Echo, &Filesystem];
+
+/// Finds modules in the table.
+pub struct BuiltIns;
+
+#[async_trait]
+impl ModuleFinder for BuiltIns {
+    fn name(&self) -> &str {
+        "built-in modules"
+    }
+
+    fn known(&self) -> Vec<String> {
+        MODULES.iter().map(|module| module.id().to_string()).collect()
+    }
+
+    async fn find(&self, id: &ModuleId) -> Result<Option<Arc<dyn Module>>, LoadError> {
+        let row = MODULES.iter().find(|module| module.id() == *id);
+        Ok(row.map(|module| Arc::new(Row(*module)) as Arc<dyn Module>))
+    }
+}
+
+/// A row of the table, as the kernel shares modules.
+struct Row(&'static dyn Module);
+
+#[async_trait]
+impl Module for Row {
+    fn id(&self) -> ModuleId {
+        self.0.id()
+    }
+
+    fn kind(&self) -> ModuleKind {
+        self.0.kind()
+    }
+
+    async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+        self.0.mount(config, cx).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn every_id_is_a_valid_name_and_stands_in_the_table_once() {
+        let mut seen = BTreeSet::new();
+        for module in MODULES {
+            let id: ModuleId = module.id().as_str().parse().unwrap();
+            assert!(seen.insert(id.to_string()), "{id} stands twice in the table");
+        }
+    }
+
+    #[test]
+    fn every_module_lives_in_the_file_its_id_names_and_is_of_the_kind_it_names() {
+        for module in MODULES {
+            let id = module.id();
+            assert_eq!(ModuleKind::of_id(&id), Some(module.kind()), "{id}");
+            let (prefix, rest) = id.as_str().split_once('-').unwrap();
+            let file = match prefix {
+                "loop" => format!("orchestrators/loop_{rest}.rs"),
+                "context" => format!("contexts/{rest}.rs"),
+                "provider" => format!("providers/{rest}.rs"),
+                "tool" => format!("tools/{rest}.rs"),
+                "hooks" => format!("hooks/{rest}.rs"),
+                other => panic!("`{other}` is no prefix of a module id"),
+            };
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file.replace('-', "_"));
+            assert!(path.is_file(), "{id} should live in {}", path.display());
+        }
+    }
+}

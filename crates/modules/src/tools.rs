@@ -1,0 +1,4 @@
+//! Modules that do something for the model.
+
+pub(crate) mod echo;
+pub(crate) mod filesystem;

@@ -1,0 +1,63 @@
+//! A person who answers from a script.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use amplifier_core::contracts::{ApprovalError, ApprovalSystem};
+use amplifier_protocol::hook::Question;
+use async_trait::async_trait;
+
+use crate::sync::lock;
+
+/// Gives its answers in turn, then the same one always.
+pub struct ScriptedApproval {
+    answers: Mutex<VecDeque<Result<String, ApprovalError>>>,
+    then: Then,
+    questions: Mutex<Vec<Question>>,
+}
+
+enum Then {
+    Answer(String),
+    Silence,
+}
+
+impl ScriptedApproval {
+    /// Gives these answers, then `Deny`.
+    pub fn new(answers: impl IntoIterator<Item = Result<String, ApprovalError>>) -> Self {
+        let answers = Mutex::new(answers.into_iter().collect());
+        Self { answers, then: Then::Answer("Deny".to_owned()), questions: Mutex::default() }
+    }
+
+    /// Says yes to everything.
+    pub fn allowing() -> Self {
+        Self { then: Then::Answer("Allow".to_owned()), ..Self::new([]) }
+    }
+
+    /// Says no to everything.
+    pub fn denying() -> Self {
+        Self::new([])
+    }
+
+    /// Never answers.
+    pub fn silent() -> Self {
+        Self { then: Then::Silence, ..Self::new([]) }
+    }
+
+    /// Everything that was asked, in order.
+    pub fn questions(&self) -> Vec<Question> {
+        lock(&self.questions).clone()
+    }
+}
+
+#[async_trait]
+impl ApprovalSystem for ScriptedApproval {
+    async fn request_approval(&self, question: Question) -> Result<String, ApprovalError> {
+        lock(&self.questions).push(question);
+        let scripted = lock(&self.answers).pop_front();
+        match (scripted, &self.then) {
+            (Some(answer), _) => answer,
+            (None, Then::Answer(answer)) => Ok(answer.clone()),
+            (None, Then::Silence) => std::future::pending().await,
+        }
+    }
+}
