@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use amplifier_core::contracts::{DeltaSink, TurnError};
 use amplifier_core::history::{History, InterruptedState, Replay};
+use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::session::ExecuteError;
 use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::message::{Content, Message, Role};
@@ -157,6 +158,30 @@ async fn a_journal_that_fails_under_a_reading_turn_fails_the_turn_at_its_end() {
     let session = stage.builder().journal(Arc::new(journal)).open().await.unwrap();
     let error = session.execute("t").await.unwrap_err();
     assert!(matches!(error, ExecuteError::Turn(TurnError::Journal { .. })), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_hangs_costs_the_turn_and_never_the_session() {
+    struct Hung;
+
+    #[async_trait::async_trait]
+    impl Journal for Hung {
+        fn append(&self, _record: &Record) -> Result<(), JournalError> {
+            Ok(())
+        }
+
+        async fn sync(&self) -> Result<(), JournalError> {
+            std::future::pending().await
+        }
+    }
+
+    let session = Stage::new().builder().journal(Arc::new(Hung)).open().await.unwrap();
+    let error = session.execute("t").await.unwrap_err();
+    assert!(
+        matches!(&error, ExecuteError::Turn(TurnError::Journal { message }) if message.contains("60")),
+        "{error}"
+    );
+    assert_eq!(session.cleanup().await.failed.len(), 1);
 }
 
 #[tokio::test]

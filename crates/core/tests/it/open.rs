@@ -410,7 +410,7 @@ async fn ready_callbacks_run_after_every_mount_in_mounting_order_and_one_failure
         .module(ready("provider-a", ModuleKind::Provider, &diary, Err(TaskFailure::new("not ready"))))
         .module(ready("tool-a", ModuleKind::Tool, &diary, Ok(())))
         .module(ready("hooks-a", ModuleKind::Hook, &diary, Ok(())));
-    stage.open().await;
+    let session = stage.open().await;
     assert_eq!(
         diary.read(),
         [
@@ -427,6 +427,10 @@ async fn ready_callbacks_run_after_every_mount_in_mounting_order_and_one_failure
     let told = stage.ear.payloads("module:on_session_ready_failed");
     assert_eq!((told.len(), &told[0]["module_id"]), (1, &json!("provider-a")));
     assert_eq!(told[0]["error"], "not ready");
+    let warned: Vec<_> = session.report().modules.iter().flat_map(|entry| &entry.warnings).collect();
+    assert_eq!(warned, ["not ready: not ready"], "and it stands in the load report");
+    let strict = stage.builder().strictness(Strictness::Strict).open().await.err().expect("strict");
+    assert!(strict.to_string().contains("`provider-a` is not ready"), "{strict}");
 }
 
 #[tokio::test]
