@@ -175,7 +175,7 @@ async fn a_disk_that_hangs_costs_the_turn_and_never_the_session() {
         }
     }
 
-    let session = Stage::new().builder().journal(Arc::new(Hung)).open().await.unwrap();
+    let session = Stage::new().tool(echo("t")).builder().journal(Arc::new(Hung)).open().await.unwrap();
     let error = session.execute("t").await.unwrap_err();
     assert!(
         matches!(&error, ExecuteError::Turn(TurnError::Journal { message }) if message.contains("60")),
