@@ -5,8 +5,10 @@
 //! `orchestrators/loop_basic.rs`: the file is the id.
 
 mod contexts;
+mod hooks;
 mod orchestrators;
 mod providers;
+mod reminder;
 pub mod table;
 mod tools;
 

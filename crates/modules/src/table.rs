@@ -10,13 +10,35 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::contexts::simple::Simple;
+use crate::hooks::scheduler_cost_aware::SchedulerCostAware;
+use crate::hooks::scheduler_heuristic::SchedulerHeuristic;
+use crate::hooks::status_context::StatusContext;
+use crate::hooks::streaming_ui::StreamingUi;
+use crate::hooks::todo_reminder::TodoReminder;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
+use crate::tools::skills::Skills;
+use crate::tools::task::TaskModule;
+use crate::tools::todo::TodoModule;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Mock, &Echo, &Filesystem];
+pub static MODULES: &[&dyn Module] = &[
+    &LoopBasic,
+    &Simple,
+    &Mock,
+    &Echo,
+    &Filesystem,
+    &Skills,
+    &TaskModule,
+    &TodoModule,
+    &SchedulerCostAware,
+    &SchedulerHeuristic,
+    &StatusContext,
+    &StreamingUi,
+    &TodoReminder,
+];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

@@ -2,3 +2,6 @@
 
 pub(crate) mod echo;
 pub(crate) mod filesystem;
+pub(crate) mod skills;
+pub(crate) mod task;
+pub(crate) mod todo;
