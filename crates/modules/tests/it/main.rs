@@ -9,3 +9,10 @@
 )]
 
 mod conformance;
+mod schedulers;
+mod skills;
+mod stage;
+mod status_context;
+mod streaming_ui;
+mod task;
+mod todo;

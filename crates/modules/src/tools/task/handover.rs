@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first_when_it_is_too_much() {
-        let text = handed(Handover::All, 1, 30);
+        let text = handed(Handover::All, 1, 29);
         assert!(text.contains("[3 earlier messages are left out]\n\nASSISTANT: answer two"), "{text}");
         assert_eq!(handed(Handover::All, 1, 0), "do it");
     }
