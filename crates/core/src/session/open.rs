@@ -211,7 +211,9 @@ impl SessionBuilder {
         let strictness = self.strictness;
         let (session, opening) =
             self.prepare().map_err(|fault| OpenError { fault, report: LoadReport::default() })?;
-        let mut report = LoadReport::default();
+        let plan = session.coordinator().plan();
+        let count = 2 + plan.providers.len() + plan.tools.len() + plan.hooks.len();
+        let mut report = LoadReport { modules: Vec::with_capacity(count) };
         let mut result = opening.mount_all(&session, &mut report).await;
         if result.is_ok() && strictness == Strictness::Strict {
             let failed: Vec<_> = report.failed().map(ToString::to_string).collect();
