@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::clock::SystemClock;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
+use crate::files::FileError;
 use crate::journal::{FileJournal, JournalFileError, Owner, RecordReader, Repair};
 use crate::paths::{Home, SessionFolder};
 use crate::store::{SessionStore, StoreError, update_views};
@@ -155,8 +156,18 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     if let Some(display) = request.display {
         builder = builder.display(display);
     }
-    let session = builder.open().await.map_err(Box::new)?;
-    Ok(OpenSession { session, folder, repair: opened.repair })
+    match builder.open().await {
+        Ok(session) => Ok(OpenSession { session, folder, repair: opened.repair }),
+        Err(error) => {
+            if is_new {
+                // Nothing was said in it: a folder that stays would only be in the way of the real sessions.
+                std::fs::remove_dir_all(folder.dir())
+                    .map_err(FileError::at("remove", folder.dir()))
+                    .map_err(StoreError::from)?;
+            }
+            Err(AppError::Open(Box::new(error)))
+        }
+    }
 }
 
 impl OpenSession {

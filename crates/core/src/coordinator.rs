@@ -22,7 +22,7 @@ use crate::hooks::{Hooks, Outcome};
 use crate::journal::{Journal, JournalError, Recorder};
 use crate::ledger::Ledger;
 use crate::sync::{lock, read, write};
-use crate::watch::Deadlines;
+use crate::watch::{Deadlines, within};
 
 mod approvals;
 mod calls;
@@ -198,7 +198,10 @@ impl Coordinator {
 
     /// Makes everything recorded so far durable. Returns at once without a journal.
     pub async fn sync_journal(&self) -> Result<(), JournalError> {
-        self.0.recorder.sync().await
+        match within(self.deadlines().journal, self.0.recorder.sync()).await {
+            Ok(synced) => synced,
+            Err(fault) => Err(JournalError { message: fault.to_string() }),
+        }
     }
 
     pub(crate) fn record(&self, body: impl FnOnce() -> RecordBody) {

@@ -62,9 +62,20 @@ impl LimitReached {
 
 /// One session's account in the ledger of its tree. Clones are the same account.
 #[derive(Clone)]
-pub struct Ledger {
+pub struct Ledger(Arc<Holder>);
+
+/// Keeps an account and those above it in the tree: as long as anybody can spend here, it counts there.
+struct Holder {
     tree: Arc<Tree>,
-    account: usize,
+    number: usize,
+    _parent: Option<Ledger>,
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let account = lock(&self.tree.accounts).remove(&self.number);
+        drop(account);
+    }
 }
 
 struct Tree {
@@ -81,6 +92,7 @@ struct Account {
     parent: Option<usize>,
     depth: u64,
     live_children: u64,
+    closed: bool,
     limits: Limits,
     opened: Timestamp,
     reserved: Amounts,
@@ -102,6 +114,7 @@ impl Account {
             parent,
             depth,
             live_children: 0,
+            closed: false,
             limits,
             opened,
             reserved: Amounts::default(),
@@ -151,44 +164,46 @@ impl Ledger {
     pub fn root(session_id: SessionId, limits: Limits, clock: Arc<dyn Clock>) -> Self {
         let account = Account::new(session_id, None, 0, limits, clock.now());
         let accounts = Mutex::new(Accounts::from([(0, Box::new(account))]));
-        Self { tree: Arc::new(Tree { clock, accounts }), account: 0 }
+        let tree = Arc::new(Tree { clock, accounts });
+        Self(Arc::new(Holder { tree, number: 0, _parent: None }))
     }
 
     /// The account of a new child, if depth, width and number of spawned sessions allow one.
     pub fn child(&self, session_id: SessionId, limits: Limits) -> Result<Self, LimitReached> {
         let spawner: Arc<str> = Arc::from("session.spawn");
         let one = Amounts { spawns: 1, ..Amounts::default() };
-        let mut accounts = lock(&self.tree.accounts);
-        refuse_over_limit(&accounts, self.account, &one, &spawner)?;
-        let (depth, live) = accounts.get(&self.account).map_or((0, 0), |a| (a.depth, a.live_children));
-        for ancestor in lineage(&accounts, self.account) {
+        let mut accounts = lock(&self.0.tree.accounts);
+        refuse_over_limit(&accounts, self.0.number, &one, &spawner)?;
+        let (depth, live) = accounts.get(&self.0.number).map_or((0, 0), |a| (a.depth, a.live_children));
+        for ancestor in lineage(&accounts, self.0.number) {
             let below = (depth + 1).saturating_sub(ancestor.depth);
             if let Some(refusal) = ancestor.refusal(Unit::SpawnDepth, below - 1, 1, &spawner) {
                 return Err(refusal);
             }
         }
-        if let Some(parent) = accounts.get(&self.account)
+        if let Some(parent) = accounts.get(&self.0.number)
             && let Some(refusal) = parent.refusal(Unit::SpawnWidth, live, 1, &spawner)
         {
             return Err(refusal);
         }
-        each_in_lineage(&mut accounts, self.account, |ancestor| ancestor.spend(&spawner, &one));
-        if let Some(parent) = accounts.get_mut(&self.account) {
+        each_in_lineage(&mut accounts, self.0.number, |ancestor| ancestor.spend(&spawner, &one));
+        if let Some(parent) = accounts.get_mut(&self.0.number) {
             parent.live_children += 1;
         }
         let number = accounts.keys().next_back().map_or(0, |last| last + 1);
-        let account = Account::new(session_id, Some(self.account), depth + 1, limits, self.tree.clock.now());
+        let account =
+            Account::new(session_id, Some(self.0.number), depth + 1, limits, self.0.tree.clock.now());
         accounts.insert(number, Box::new(account));
-        Ok(Self { tree: Arc::clone(&self.tree), account: number })
+        let (tree, parent) = (Arc::clone(&self.0.tree), Some(self.clone()));
+        Ok(Self(Arc::new(Holder { tree, number, _parent: parent })))
     }
 
-    /// Ends this account: its parent may have another child in its place. What it spent stays spent above.
+    /// Ends this account: its parent may have another child in its place. What it spent, or a call that still runs will
+    /// have spent, stays spent above.
     pub fn close(&self) {
-        let mut accounts = lock(&self.tree.accounts);
-        let parent = accounts.get(&self.account).and_then(|account| account.parent);
-        if parent.is_none() || accounts.remove(&self.account).is_none() {
-            return;
-        }
+        let mut accounts = lock(&self.0.tree.accounts);
+        let Some(account) = accounts.get_mut(&self.0.number) else { return };
+        let parent = if std::mem::replace(&mut account.closed, true) { None } else { account.parent };
         if let Some(parent) = parent.and_then(|parent| accounts.get_mut(&parent)) {
             parent.live_children = parent.live_children.saturating_sub(1);
         }
@@ -196,10 +211,10 @@ impl Ledger {
 
     /// Holds amounts back for a call, here and in every ancestor, or says which limit stands against it.
     pub fn reserve(&self, spender: &str, amounts: Amounts) -> Result<Reservation, LimitReached> {
-        let mut accounts = lock(&self.tree.accounts);
-        refuse_over_limit(&accounts, self.account, &amounts, spender)?;
+        let mut accounts = lock(&self.0.tree.accounts);
+        refuse_over_limit(&accounts, self.0.number, &amounts, spender)?;
         self.refuse_late(&accounts, spender)?;
-        each_in_lineage(&mut accounts, self.account, |account| {
+        each_in_lineage(&mut accounts, self.0.number, |account| {
             account.reserved = account.reserved.plus(&amounts)
         });
         Ok(Reservation { ledger: self.clone(), spender: Arc::from(spender), amounts, open: true })
@@ -207,15 +222,15 @@ impl Ledger {
 
     /// Whether any limit of this unit stands here or above, so that an estimate is worth making.
     pub fn limits(&self, unit: Unit) -> bool {
-        let accounts = lock(&self.tree.accounts);
-        lineage(&accounts, self.account).any(|account| account.limits.of(unit).is_some())
+        let accounts = lock(&self.0.tree.accounts);
+        lineage(&accounts, self.0.number).any(|account| account.limits.of(unit).is_some())
     }
 
     /// How much of the wall time is left, where it is limited.
     pub fn wall_time_left(&self) -> Option<Duration> {
-        let now = self.tree.clock.now();
-        let accounts = lock(&self.tree.accounts);
-        let left = lineage(&accounts, self.account).filter_map(|account| {
+        let now = self.0.tree.clock.now();
+        let accounts = lock(&self.0.tree.accounts);
+        let left = lineage(&accounts, self.0.number).filter_map(|account| {
             let limit = Duration::from_millis(account.limits.of(Unit::WallMillis)?);
             Some(limit.saturating_sub(now.since(account.opened)))
         });
@@ -224,13 +239,13 @@ impl Ledger {
 
     /// The refusal of a session that is out of time, if it is.
     pub fn out_of_time(&self, asked_by: &str) -> Result<(), LimitReached> {
-        self.refuse_late(&lock(&self.tree.accounts), asked_by)
+        self.refuse_late(&lock(&self.0.tree.accounts), asked_by)
     }
 
     /// What was spent, and by whom.
     pub fn statement(&self) -> Statement {
-        let accounts = lock(&self.tree.accounts);
-        let account = accounts.get(&self.account);
+        let accounts = lock(&self.0.tree.accounts);
+        let account = accounts.get(&self.0.number);
         Statement {
             total: account.map_or_else(Amounts::default, |account| account.total),
             reserved: account.map_or_else(Amounts::default, |account| account.reserved),
@@ -245,14 +260,14 @@ impl Ledger {
     /// Books what an earlier process spent in this session, so that limits outlive a restart.
     pub fn carry_over(&self, spender: &str, amounts: &Amounts) {
         let spender = Arc::from(spender);
-        each_in_lineage(&mut lock(&self.tree.accounts), self.account, |account| {
+        each_in_lineage(&mut lock(&self.0.tree.accounts), self.0.number, |account| {
             account.spend(&spender, amounts)
         });
     }
 
     fn refuse_late(&self, accounts: &Accounts, asked_by: &str) -> Result<(), LimitReached> {
-        let now = self.tree.clock.now();
-        for account in lineage(accounts, self.account) {
+        let now = self.0.tree.clock.now();
+        for account in lineage(accounts, self.0.number) {
             let used = u64::try_from(now.since(account.opened).as_millis()).unwrap_or(u64::MAX);
             if let Some(refusal) = account.refusal(Unit::WallMillis, used, 0, asked_by) {
                 return Err(refusal);
@@ -326,8 +341,8 @@ impl Reservation {
 
     fn close(&mut self, spent: &Amounts) {
         if std::mem::take(&mut self.open) {
-            let mut accounts = lock(&self.ledger.tree.accounts);
-            each_in_lineage(&mut accounts, self.ledger.account, |account| {
+            let mut accounts = lock(&self.ledger.0.tree.accounts);
+            each_in_lineage(&mut accounts, self.ledger.0.number, |account| {
                 account.reserved = account.reserved.minus(&self.amounts);
                 if *spent != Amounts::default() {
                     account.spend(&self.spender, spent);

@@ -105,8 +105,10 @@ fn suggestion(near: &[String]) -> String {
 
 /// Names close to a wrong one, the closest first, at most three.
 pub fn near_misses(wrong: &str, known: &[String]) -> Vec<String> {
-    let mut near: Vec<_> = known.iter().map(|name| (strsim::jaro_winkler(wrong, name), name)).collect();
-    near.retain(|(likeness, _)| *likeness > 0.84);
+    // Measures that favour a common beginning would find every `tool-…` near every other.
+    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(wrong, name);
+    let mut near: Vec<_> = known.iter().map(|name| (likeness(name), name)).collect();
+    near.retain(|(likeness, _)| *likeness >= 0.7);
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     near.into_iter().take(3).map(|(_, name)| format!("`{name}`")).collect()
 }

@@ -52,7 +52,7 @@ struct Inner {
     // What is fixed once the session is open; opening fills it.
     report: OnceLock<LoadReport>,
     phase: Mutex<Phase>,
-    // Turns that have not fully ended; at most one, and still one while a closing session waits for it.
+    // Turns that have not fully ended, at most one; opening counts as one. A closing session waits for it.
     turns: AtomicU32,
     idle: Notify,
     greeted: AtomicBool,
@@ -204,7 +204,12 @@ impl Session {
 
     /// Forgets an earlier wish to stop, so that the next turn runs.
     pub fn reset_cancel(&self) {
-        self.inner.coordinator.cancel().reset();
+        // Held over the reset, so that a cleanup that begins now asks after it: what a closing session told to stop
+        // must not be told to go on.
+        let phase = lock(&self.inner.phase);
+        if !matches!(*phase, Phase::Closing(_)) {
+            self.inner.coordinator.cancel().reset();
+        }
     }
 
     /// A child session: its spending counts here too, and a cancel reaches it.
@@ -380,16 +385,15 @@ impl Inner {
             self.cancel(CancelLevel::Immediate).await;
             self.wait_idle().await;
         }
-        let children: Vec<_> = lock(&self.children).drain(..).filter_map(|child| child.upgrade()).collect();
-        for child in children {
-            child.cancel(CancelLevel::Immediate).await;
-            Box::pin(child.close()).await;
-        }
+        self.close_children().await;
         let stats = coordinator.status();
         if self.report.get().is_some() {
             let (session_id, status) = (coordinator.session_id().clone(), stats.status);
             coordinator.emit(SessionEnd { session_id, status, stats: Some(stats) }).await;
         }
+        // From here on no child can come up: it would take this level at birth. Those that came meanwhile go now.
+        coordinator.cancel().request_immediate();
+        self.close_children().await;
         let mut failed = run_cleanups(coordinator, 0).await;
         if let Err(error) = coordinator.sync_journal().await {
             failed.push(error.to_string());
@@ -402,6 +406,14 @@ impl Inner {
             parent.unregister_child(coordinator.cancel());
         }
         CleanupReport { failed }
+    }
+
+    async fn close_children(&self) {
+        let children: Vec<_> = lock(&self.children).drain(..).filter_map(|child| child.upgrade()).collect();
+        for child in children {
+            child.cancel(CancelLevel::Immediate).await;
+            Box::pin(child.close()).await;
+        }
     }
 
     /// Waits for the running turn, which was told to stop. It ends within its grace; twice that is a broken clock.

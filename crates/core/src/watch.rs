@@ -40,6 +40,9 @@ pub struct Deadlines {
     /// For a contributor.
     #[serde(with = "seconds")]
     pub contributor: Duration,
+    /// For the journal to make its records durable.
+    #[serde(with = "seconds")]
+    pub journal: Duration,
     /// For one cleanup.
     #[serde(with = "seconds")]
     pub cleanup: Duration,
@@ -62,6 +65,7 @@ impl Default for Deadlines {
             provider: Duration::from_secs(600),
             capability: Duration::from_secs(3_600),
             contributor: Duration::from_secs(10),
+            journal: Duration::from_secs(60),
             cleanup: Duration::from_secs(10),
             stall: Duration::from_secs(30),
             cancel_grace: Duration::from_millis(100),

@@ -100,21 +100,23 @@ async fn answer(args: &RunArgs, which: Which, prompt: String, home: Option<PathB
     let watch = tokio::spawn(cancel_on_interrupt(opened.session.clone()));
     let result = opened.session.execute(prompt).await;
     watch.abort();
+    let exit = exit_of(&opened.session, &result);
+    for failed in &opened.session.cleanup().await.failed {
+        render::note(&format!("warning: cleanup of {failed}"));
+    }
     if let Err(error) = opened.update_views().await {
         render::error(&error, Some("the journal is complete; the views are rebuilt from it"));
     }
-    let exit = exit_of(&opened.session, &result);
     match args.output {
         Output::Text => print_text(&result),
         Output::Json => render::json(&summary(&opened, &result)),
         Output::Jsonl => {
-            let Value::Object(mut line) = summary(&opened, &result) else { return Exit::Failure };
-            line.insert("type".to_owned(), Value::String("result".to_owned()));
-            render::json_line(&Value::Object(line));
+            let mut line = summary(&opened, &result);
+            if let Value::Object(line) = &mut line {
+                line.insert("type".to_owned(), Value::String("result".to_owned()));
+            }
+            render::json_line(&line);
         }
-    }
-    for failed in &opened.session.cleanup().await.failed {
-        render::note(&format!("warning: cleanup of {failed}"));
     }
     exit
 }
@@ -138,7 +140,9 @@ async fn open_session(args: &RunArgs, which: Which, home: Option<PathBuf>) -> Re
 fn refuse_to_open(error: &AppError) -> Exit {
     render::error(error, error.hint());
     if let AppError::Open(open) = error {
-        open.report.failed().for_each(|entry| render::note(&format!("  {entry}")));
+        let said = open.to_string();
+        let others = open.report.failed().map(ToString::to_string).filter(|entry| !said.contains(entry));
+        others.for_each(|entry| render::note(&format!("  {entry}")));
     }
     Exit::Failure
 }

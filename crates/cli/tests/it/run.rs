@@ -89,6 +89,7 @@ fn a_missing_tool_is_reported_and_the_rest_answers() {
     assert_snapshot!("missing_tool", ran.seen());
     let strict = desk.amplifier(&["run", "--plan", "part.json", "--strict", "hi"]);
     assert_snapshot!("missing_tool_strict", strict.seen());
+    assert_eq!(desk.sessions().len(), 1, "a session that never opened leaves nothing behind");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Opening a session: mount everything in plan order, or unwind.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use amplifier_protocol::event::{ModuleLoadFailed, ModuleReadyFailed, SessionFork};
@@ -13,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::{Inner, Owner, Phase, Resumed, Session, raw_plan};
-use crate::cancel::CancelToken;
+use crate::cancel::{CancelLevel, CancelToken};
 use crate::canonical::{CanonicalError, plan_hash};
 use crate::clock::Clock;
 use crate::contracts::{ApprovalSystem, Capability, ContextError, DisplaySystem, ModuleSourceResolver};
@@ -111,6 +112,9 @@ pub enum OpenFault {
         /// What did not.
         failed: Vec<String>,
     },
+    /// The parent was cancelled or cleaned up while this child was being opened.
+    #[error("the session was cancelled while it was being opened")]
+    Cancelled,
     /// The tree of sessions may not grow.
     #[error(transparent)]
     Limit(#[from] LimitReached),
@@ -214,18 +218,29 @@ impl SessionBuilder {
         let plan = session.coordinator().plan();
         let count = 2 + plan.providers.len() + plan.tools.len() + plan.hooks.len();
         let mut report = LoadReport { modules: Vec::with_capacity(count) };
-        let mut result = opening.mount_all(&session, &mut report).await;
+        // A parent that ends meanwhile waits for this claim, so that it cleans up everything that was mounted.
+        let claim = OpeningClaim::take(&session.inner);
+        let cancel = session.coordinator().cancel();
+        let mut result = tokio::select! {
+            biased;
+            () = cancel.cancelled(CancelLevel::Immediate) => Err(OpenFault::Cancelled),
+            result = opening.mount_all(&session, &mut report) => result,
+        };
+        let unready =
+            if result.is_ok() { make_ready(session.coordinator(), &mut report).await } else { Vec::new() };
         if result.is_ok() && strictness == Strictness::Strict {
-            let failed: Vec<_> = report.failed().map(ToString::to_string).collect();
+            let failed: Vec<_> =
+                report.failed().map(ToString::to_string).chain(unready.iter().map(told)).collect();
             if !failed.is_empty() {
                 result = Err(OpenFault::Strict { failed });
             }
         }
         if let Err(fault) = result {
+            drop(claim);
             session.cleanup().await;
             return Err(OpenError { fault, report });
         }
-        opening.announce(&session, &report).await;
+        announce(session.coordinator(), &report, unready).await;
         // Set last: a report is the mark of a session that was opened.
         session.inner.report.get_or_init(|| report);
         Ok(session)
@@ -288,6 +303,23 @@ impl SessionBuilder {
         }
         let session = Session { _owner: Arc::new(Owner(Arc::clone(&inner))), inner };
         Ok((session, Opening { loader, history }))
+    }
+}
+
+/// Tells whoever closes the session that it is still being opened.
+struct OpeningClaim(Arc<Inner>);
+
+impl OpeningClaim {
+    fn take(inner: &Arc<Inner>) -> Self {
+        inner.turns.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(inner))
+    }
+}
+
+impl Drop for OpeningClaim {
+    fn drop(&mut self) {
+        self.0.turns.fetch_sub(1, Ordering::AcqRel);
+        self.0.idle.notify_waiters();
     }
 }
 
@@ -358,29 +390,43 @@ impl Opening {
         }
         Ok(())
     }
+}
 
-    /// Everything is mounted: say what is missing, call those who waited for the others, and name the parent.
-    async fn announce(&self, session: &Session, report: &LoadReport) {
-        let coordinator = session.coordinator();
-        for LoadEntry { module, kind, outcome, .. } in &report.modules {
-            if let LoadOutcome::Failed { error } = outcome {
-                let (module_id, module_type, error) = (module.clone(), *kind, error.clone());
-                coordinator.emit(ModuleLoadFailed { module_id, module_type, error }).await;
-            }
+/// Calls those who waited for the others, in mounting order. A failure is a warning in the report and costs nobody else.
+async fn make_ready(coordinator: &Coordinator, report: &mut LoadReport) -> Vec<ModuleReadyFailed> {
+    let mut failed = Vec::new();
+    for (module_id, ready) in coordinator.take_ready() {
+        let error = match within(coordinator.deadlines().ready, ready.run(coordinator.clone())).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(failure)) => failure.to_string(),
+            Err(fault) => fault.to_string(),
+        };
+        let failure = ModuleReadyFailed { module_id, error };
+        report.warn(&failure.module_id, format!("not ready: {}", failure.error));
+        failed.push(failure);
+    }
+    failed
+}
+
+fn told(failure: &ModuleReadyFailed) -> String {
+    format!("`{}` is not ready: {}", failure.module_id, failure.error)
+}
+
+/// Says what did not come up, what is not ready, and whose child this is.
+async fn announce(coordinator: &Coordinator, report: &LoadReport, unready: Vec<ModuleReadyFailed>) {
+    for LoadEntry { module, kind, outcome, .. } in &report.modules {
+        if let LoadOutcome::Failed { error } = outcome {
+            let (module_id, module_type, error) = (module.clone(), *kind, error.clone());
+            coordinator.emit(ModuleLoadFailed { module_id, module_type, error }).await;
         }
-        for (module_id, ready) in coordinator.take_ready() {
-            let error = match within(coordinator.deadlines().ready, ready.run(coordinator.clone())).await {
-                Ok(Ok(())) => continue,
-                Ok(Err(failure)) => failure.to_string(),
-                Err(fault) => fault.to_string(),
-            };
-            coordinator.emit(ModuleReadyFailed { module_id, error }).await;
-        }
-        if let Some(parent) = coordinator.parent_id().cloned() {
-            let (session_id, plan) = (coordinator.session_id().clone(), coordinator.plan());
-            let (metadata, raw) = (plan.session.metadata.clone(), raw_plan(plan));
-            coordinator.emit(SessionFork { parent, session_id, metadata, raw }).await;
-        }
+    }
+    for failure in unready {
+        coordinator.emit(failure).await;
+    }
+    if let Some(parent) = coordinator.parent_id().cloned() {
+        let (session_id, plan) = (coordinator.session_id().clone(), coordinator.plan());
+        let (metadata, raw) = (plan.session.metadata.clone(), raw_plan(plan));
+        coordinator.emit(SessionFork { parent, session_id, metadata, raw }).await;
     }
 }
 

@@ -8,6 +8,15 @@
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
+mod coordinator;
+mod hook_results;
+mod hooks;
+mod hostile;
+mod interleavings;
+mod journal;
 mod kit;
+mod ledger;
+mod open;
+mod providers;
 mod session;
 mod validate;
