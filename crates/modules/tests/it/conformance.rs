@@ -1,17 +1,11 @@
 //! Every row of the table keeps the module contract, and what it mounts keeps the contract of its kind.
 
-use std::sync::Arc;
-
-use amplifier_core::contracts::Module;
-use amplifier_core::loader::ModuleFinder;
-use amplifier_modules::table::{BuiltIns, MODULES};
+use amplifier_modules::MODULES;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_testing::{TestCoordinator, conformance, wire};
 use serde_json::{Map, json};
 
-async fn built_in(id: &str) -> Arc<dyn Module> {
-    BuiltIns.find(&id.parse().unwrap()).await.unwrap().unwrap()
-}
+use crate::kit::built_in;
 
 /// A hub with one built-in module mounted.
 async fn hub_with(id: &str) -> TestCoordinator {

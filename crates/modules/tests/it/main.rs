@@ -1,11 +1,17 @@
-//! The built-in modules' integration tests: one binary, a file per topic.
+//! The built-in modules through the front door: real sessions, real files, a scripted model.
 
 #![allow(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
 mod conformance;
+mod context_simple;
+mod filesystem;
+mod kit;
+mod loop_basic;
+mod loop_basic_hooks;
+mod loop_basic_stops;
+mod provider_mock;
