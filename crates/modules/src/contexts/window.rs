@@ -290,3 +290,6 @@ impl HookHandler for Listener {
         Ok(HookResult::proceed())
     }
 }
+
+#[cfg(test)]
+mod window_tests;

@@ -184,6 +184,11 @@ impl Conversation {
         self.generation
     }
 
+    /// The group whose calls wait for results.
+    pub(super) fn open_group(&self) -> Option<u32> {
+        (!self.open.is_empty()).then_some(self.groups)
+    }
+
     /// Messages and estimated tokens of the view. What calls without a result will cost is part of it.
     pub(super) fn size(&self) -> (u64, u64) {
         let open = count(self.open.len());

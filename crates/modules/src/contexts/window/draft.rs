@@ -85,7 +85,7 @@ const LADDER: [(u64, Step); 7] = [
 
 /// Plans a shorter view. `None` when nothing can go; an error when what must stay is more than the budget.
 pub(super) fn plan(of: &Conversation, aim: Aim, config: &WindowConfig) -> Result<Option<Plan>, ContextError> {
-    let mut draft = Draft::new(of.shown(), aim, config);
+    let mut draft = Draft::new(of, aim, config);
     for (level, step) in &LADDER {
         if draft.total <= aim.target {
             break;
@@ -105,7 +105,8 @@ pub(super) fn plan(of: &Conversation, aim: Aim, config: &WindowConfig) -> Result
         draft.squeeze();
     }
     if draft.total > aim.budget {
-        return Err(ContextError::DoesNotFit { needed: draft.total, budget: aim.budget });
+        let needed = draft.total.saturating_add(of.open_tokens());
+        return Err(ContextError::DoesNotFit { needed, budget: aim.budget });
     }
     Ok(draft.finish(of.generation()))
 }
@@ -126,14 +127,15 @@ struct Draft<'a> {
     // Places of what people said, and of tool results.
     prompts: Vec<usize>,
     results: Vec<usize>,
-    // Where the last round begins: what the model said last and everything since, or the last prompt.
+    // Where the last round begins: what the model said last, or the last prompt, and everything since.
     last_round: usize,
     // First and last place of each group.
     groups: HashMap<u32, (usize, usize)>,
 }
 
 impl<'a> Draft<'a> {
-    fn new(shown: &'a [Shown], aim: Aim, config: &'a WindowConfig) -> Self {
+    fn new(of: &'a Conversation, aim: Aim, config: &'a WindowConfig) -> Self {
+        let shown = of.shown();
         let places = |wanted: fn(&Shown) -> bool| -> Vec<usize> {
             shown.iter().enumerate().filter(|(_, shown)| wanted(shown)).map(|(at, _)| at).collect()
         };
@@ -143,6 +145,10 @@ impl<'a> Draft<'a> {
         for (at, group) in shown.iter().enumerate().filter_map(|(at, shown)| Some((at, shown.group?))) {
             groups.entry(group).or_insert((at, at)).1 = at;
         }
+        let last_round = spoke.max(prompts.last().copied()).unwrap_or(shown.len());
+        // Results may still come for calls that are open, also when somebody spoke meanwhile.
+        let open =
+            of.open_group().and_then(|group| groups.get(&group)).map_or(last_round, |(first, _)| *first);
         Self {
             shown,
             aim,
@@ -150,7 +156,7 @@ impl<'a> Draft<'a> {
             now: shown.iter().map(|_| Now::Kept).collect(),
             total: shown.iter().map(|shown| shown.tokens).fold(0, u64::saturating_add),
             numbers: Numbers::default(),
-            last_round: spoke.max(prompts.last().copied()).unwrap_or(shown.len()),
+            last_round: last_round.min(open),
             prompts,
             results: places(|shown| shown.message.role == Role::Tool),
             groups,
@@ -275,6 +281,12 @@ impl<'a> Draft<'a> {
                 // Three characters for each token: what is kept may be of several bytes a character.
                 let room = usize::try_from(room.saturating_mul(3)).unwrap_or(usize::MAX);
                 self.cut(at, room.max(self.config.truncate_chars), 9);
+            }
+        }
+        // Prompts of rounds that are still open.
+        for at in self.prompts.clone() {
+            if self.total > self.aim.budget {
+                self.leave_out(at, self.last_round, 9);
             }
         }
         if let (Some(first), Some(last)) = (self.prompts.first().copied(), self.prompts.last().copied())
