@@ -9,6 +9,7 @@ use amplifier_protocol::module_info::ModuleKind;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::contexts::persistent::Persistent;
 use crate::contexts::simple::Simple;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
@@ -16,7 +17,7 @@ use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Mock, &Echo, &Filesystem];
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem];
 
 /// Finds modules in the table.
 pub struct BuiltIns;
