@@ -121,7 +121,8 @@ impl Place {
 
     /// Makes a rename or removal last.
     fn settle(&self) -> Result<()> {
-        if cfg!(unix) { self.folder.try_clone()?.into_std_file().sync_all() } else { Ok(()) }
+        // The handle we hold only names the folder; one that can be read can also be synced.
+        if cfg!(unix) { self.folder.open(".")?.sync_all() } else { Ok(()) }
     }
 }
 

@@ -9,3 +9,7 @@
 )]
 
 mod conformance;
+mod filesystem_changes;
+mod filesystem_patch;
+mod search;
+mod workshop;
