@@ -10,8 +10,12 @@
 mod conformance;
 mod context_simple;
 mod filesystem;
+mod filesystem_changes;
+mod filesystem_patch;
 mod kit;
 mod loop_basic;
 mod loop_basic_hooks;
 mod loop_basic_stops;
 mod provider_mock;
+mod search;
+mod workshop;
