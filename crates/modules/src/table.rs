@@ -10,13 +10,29 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::contexts::simple::Simple;
+use crate::hooks::approval::Approval;
+use crate::hooks::backup::Backup;
+use crate::hooks::logging::Logging;
+use crate::hooks::redaction::Redaction;
+use crate::hooks::shell::Shell;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Mock, &Echo, &Filesystem];
+pub static MODULES: &[&dyn Module] = &[
+    &LoopBasic,
+    &Simple,
+    &Mock,
+    &Echo,
+    &Filesystem,
+    &Approval,
+    &Backup,
+    &Logging,
+    &Redaction,
+    &Shell,
+];
 
 /// Finds modules in the table.
 pub struct BuiltIns;
