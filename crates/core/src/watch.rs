@@ -2,8 +2,8 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde::de::Error as _;
@@ -40,6 +40,9 @@ pub struct Deadlines {
     /// For a contributor.
     #[serde(with = "seconds")]
     pub contributor: Duration,
+    /// For the journal to make its records durable.
+    #[serde(with = "seconds")]
+    pub journal: Duration,
     /// For one cleanup.
     #[serde(with = "seconds")]
     pub cleanup: Duration,
@@ -62,6 +65,7 @@ impl Default for Deadlines {
             provider: Duration::from_secs(600),
             capability: Duration::from_secs(3_600),
             contributor: Duration::from_secs(10),
+            journal: Duration::from_secs(60),
             cleanup: Duration::from_secs(10),
             stall: Duration::from_secs(30),
             cancel_grace: Duration::from_millis(100),
@@ -108,17 +112,30 @@ pub(crate) enum Fault {
 }
 
 /// Waits for `future`, at most `deadline` long, and turns a panic into a value.
+pub(crate) fn within<T>(
+    deadline: Duration,
+    future: impl Future<Output = T>,
+) -> impl Future<Output = Result<T, Fault>> {
+    within_telling(deadline, future, || {})
+}
+
+/// Like [`within`], and calls `waits` when the answer is not there at once.
 ///
 /// The future is polled once before a timer is made: most calls are ready at once and should not pay for one.
-pub(crate) async fn within<T>(deadline: Duration, future: impl Future<Output = T>) -> Result<T, Fault> {
-    let mut guarded = pin!(catching(future));
-    let first = poll_fn(|cx| Poll::Ready(guarded.as_mut().poll(cx))).await;
+pub(crate) async fn within_telling<T>(
+    deadline: Duration,
+    future: impl Future<Output = T>,
+    waits: impl FnOnce(),
+) -> Result<T, Fault> {
+    let mut future = pin!(future);
+    let first = poll_fn(|cx| Poll::Ready(poll_caught(future.as_mut(), cx))).await;
     if let Poll::Ready(answer) = first {
         return answer;
     }
+    waits();
     tokio::select! {
         biased;
-        answer = guarded => answer,
+        answer = poll_fn(|cx| poll_caught(future.as_mut(), cx)) => answer,
         () = tokio::time::sleep(deadline) => Err(Fault::Late { deadline }),
     }
 }
@@ -126,12 +143,15 @@ pub(crate) async fn within<T>(deadline: Duration, future: impl Future<Output = T
 /// Turns a panic inside `future` into a value.
 pub(crate) async fn catching<T>(future: impl Future<Output = T>) -> Result<T, Fault> {
     let mut future = pin!(future);
+    poll_fn(|cx| poll_caught(future.as_mut(), cx)).await
+}
+
+fn poll_caught<T>(future: Pin<&mut impl Future<Output = T>>, cx: &mut Context<'_>) -> Poll<Result<T, Fault>> {
     // Whatever the future left half done is dropped with it and never looked at again.
-    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+    match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
         Ok(poll) => poll.map(Ok),
         Err(panic) => Poll::Ready(Err(Fault::Panicked { message: panic_text(&*panic) })),
-    })
-    .await
+    }
 }
 
 #[cfg(test)]
