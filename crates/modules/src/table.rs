@@ -21,18 +21,8 @@ use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[
-    &LoopBasic,
-    &Simple,
-    &Mock,
-    &Echo,
-    &Filesystem,
-    &Approval,
-    &Backup,
-    &Logging,
-    &Redaction,
-    &Shell,
-];
+pub static MODULES: &[&dyn Module] =
+    &[&LoopBasic, &Simple, &Mock, &Echo, &Filesystem, &Approval, &Backup, &Logging, &Redaction, &Shell];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

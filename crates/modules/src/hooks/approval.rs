@@ -157,7 +157,8 @@ impl Gate {
 #[async_trait]
 impl HookHandler for Gate {
     async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
-        let call: ToolPre = event.read().map_err(|error| HookFailure::new(format!("unreadable call: {error}")))?;
+        let call: ToolPre =
+            event.read().map_err(|error| HookFailure::new(format!("unreadable call: {error}")))?;
         let tool = self.coordinator.tool(&call.tool_name);
         // A tool nobody mounted is taken for one that could do anything: the gate does not guess who will run it.
         let effects = tool.map_or(Effects::UNKNOWN, |tool| tool.effects());
@@ -177,7 +178,8 @@ struct Listener(Arc<Gate>);
 impl HookHandler for Listener {
     async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
         let granted: ApprovalGranted = event.read().map_err(|error| HookFailure::new(error.to_string()))?;
-        let Some(grant) = granted.action.as_deref().and_then(|prompt| self.0.memory.take_expected(prompt)) else {
+        let Some(grant) = granted.action.as_deref().and_then(|prompt| self.0.memory.take_expected(prompt))
+        else {
             return Ok(HookResult::proceed());
         };
         if !granted.reason.eq_ignore_ascii_case("allow always") {
@@ -221,7 +223,8 @@ impl Module for Approval {
         let memory = Memory::open(remember_file.clone()).await.map_err(|error| place::refused(cx, error))?;
         let priority = config.priority;
         let gate = Arc::new(Gate { config, coordinator: cx.coordinator.clone(), memory, remember_file });
-        let spec = HookSpec::new(EventPattern::event::<ToolPre>(), "hooks-approval").priority(priority).closed();
+        let spec =
+            HookSpec::new(EventPattern::event::<ToolPre>(), "hooks-approval").priority(priority).closed();
         cx.on(spec, gate.clone());
         let heard = HookSpec::new(EventPattern::event::<ApprovalGranted>(), "hooks-approval-memory");
         cx.on(heard.priority(priority), Arc::new(Listener(gate)));

@@ -246,6 +246,9 @@ impl Module for Backup {
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         let config: Config = cx.read_config(config)?;
+        if let Some(declined) = place::homeless(&[&config.backup_dir], cx) {
+            return Ok(declined);
+        }
         let folder = session_folder(&place::resolve(&config.backup_dir, cx)?, cx.coordinator.session_id());
         let base = place::working_dir(&cx.coordinator).unwrap_or_default();
         let mut roots: Vec<_> = Some(base.clone()).filter(|base| base.is_absolute()).into_iter().collect();

@@ -179,6 +179,10 @@ impl Module for Logging {
         if config.mode == Mode::Off {
             return Ok(Mounted::Skipped { reason: "`mode` is `off`".to_owned() });
         }
+        let place = config.session_log_template.as_deref().unwrap_or(&config.output_dir);
+        if let Some(declined) = place::homeless(&[place], cx) {
+            return Ok(declined);
+        }
         let file = log_file(&config, cx)?;
         let shown = file.path().display().to_string();
         let opened = tokio::task::spawn_blocking(move || file.opened()).await;
@@ -190,7 +194,9 @@ impl Module for Logging {
         // Registered first, so it runs when the handler hears nothing more.
         cx.register_cleanup(move || async move { last.flush().await.map_err(TaskFailure::new) });
         cx.on_session_ready(move |coordinator: Coordinator| async move {
-            if let Some(amplifier_core::contracts::Capability::Value(value)) = coordinator.capability(RULES_CAPABILITY) {
+            if let Some(amplifier_core::contracts::Capability::Value(value)) =
+                coordinator.capability(RULES_CAPABILITY)
+            {
                 let redactor = Redactor::of_rules(value)
                     .ok_or_else(|| TaskFailure::new(format!("`{RULES_CAPABILITY}` cannot be read")))?;
                 rules.redact_with(redactor);

@@ -4,8 +4,20 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use amplifier_core::contracts::Mounted;
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
+
+/// Declines the mount when these paths need a working folder and the session has none.
+pub(super) fn homeless(paths: &[&str], cx: &MountCx) -> Option<Mounted> {
+    let relative = paths.iter().find(|path| !path.starts_with('~') && !Path::new(path).is_absolute())?;
+    if working_dir(&cx.coordinator).is_some_and(|folder| folder.is_absolute()) {
+        return None;
+    }
+    let reason =
+        format!("`{relative}` is relative and the session has no working folder; give an absolute path");
+    Some(Mounted::Skipped { reason })
+}
 
 /// Makes a path of the config absolute: `~` is the person's folder, the rest is relative to the working folder.
 pub(super) fn resolve(text: &str, cx: &MountCx) -> Result<PathBuf, LoadError> {
@@ -26,7 +38,10 @@ pub(super) fn resolve(text: &str, cx: &MountCx) -> Result<PathBuf, LoadError> {
     if path.is_absolute() {
         return Ok(path);
     }
-    Err(refused(cx, format!("`{text}` is relative and the session has no working folder; give an absolute path")))
+    Err(refused(
+        cx,
+        format!("`{text}` is relative and the session has no working folder; give an absolute path"),
+    ))
 }
 
 /// The folder the session works in.

@@ -163,12 +163,15 @@ impl HookHandler for Handler {
         let cancel = Some(self.coordinator.cancel()).filter(|_| !is_last);
         match self.program.run(input, cancel).await {
             Ran::Ended { code: 0, stdout, .. } => Ok(answer::read(&stdout, event)),
-            Ran::Ended { code: 2, stderr, .. } => Ok(HookResult::deny(answer::reason(&stderr, &self.program.command))),
+            Ran::Ended { code: 2, stderr, .. } => {
+                Ok(HookResult::deny(answer::reason(&stderr, &self.program.command)))
+            }
             Ran::Ended { code, stderr, .. } => {
                 let said = answer::reason(&stderr, "without a word");
                 self.broken(format!("ended with code {code}: {said}"))
             }
-            Ran::Late => self.broken(format!("took longer than {} s and was stopped", self.program.timeout.as_secs_f64())),
+            Ran::Late => self
+                .broken(format!("took longer than {} s and was stopped", self.program.timeout.as_secs_f64())),
             Ran::Cancelled => Ok(HookResult::deny("cancelled")),
             Ran::Broken(error) => self.broken(format!("could not be run: {error}")),
         }
@@ -180,7 +183,9 @@ impl Handler {
         let told = format!("command `{}` {what}", answer::short(&self.program.command));
         Ok(match self.on_failure {
             OnFailure::Deny => HookResult::deny(told),
-            OnFailure::Warn => HookResult::proceed().showing(told, amplifier_protocol::hook::MessageLevel::Warning),
+            OnFailure::Warn => {
+                HookResult::proceed().showing(told, amplifier_protocol::hook::MessageLevel::Warning)
+            }
         })
     }
 }
@@ -204,7 +209,8 @@ impl Module for Shell {
             return Ok(Mounted::Skipped { reason: "`enabled` is false".to_owned() });
         }
         let Some(folder) = place::working_dir(&cx.coordinator).filter(|folder| folder.is_absolute()) else {
-            return Err(place::refused(cx, "commands need a working folder and the session has none"));
+            let reason = "commands need a working folder and the session has none".to_owned();
+            return Ok(Mounted::Skipped { reason });
         };
         for command in &config.hooks {
             register(command, None, &folder, &config, cx).map_err(|error| place::refused(cx, error))?;
@@ -232,14 +238,20 @@ fn register(
     cx: &MountCx,
 ) -> Result<(), String> {
     if !(command.timeout.is_finite() && command.timeout > 0.0 && command.timeout <= LONGEST) {
-        return Err(format!("`timeout` of `{}` must be above 0 and at most {LONGEST}", answer::short(&command.command)));
+        return Err(format!(
+            "`timeout` of `{}` must be above 0 and at most {LONGEST}",
+            answer::short(&command.command)
+        ));
     }
     let timeout = Duration::from_secs_f64(command.timeout);
     let matcher = command.matcher.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != "*");
     let matcher = match matcher {
         None => None,
         Some(text) => {
-            let whole = RegexBuilder::new(&format!("^(?:{text})$")).case_insensitive(true).size_limit(1 << 20).build();
+            let whole = RegexBuilder::new(&format!("^(?:{text})$"))
+                .case_insensitive(true)
+                .size_limit(1 << 20)
+                .build();
             Some(whole.map_err(|error| format!("matcher `{text}` cannot be read: {error}"))?)
         }
     };

@@ -9,3 +9,10 @@
 )]
 
 mod conformance;
+mod hooks_approval;
+mod hooks_backup;
+mod hooks_conformance;
+mod hooks_kit;
+mod hooks_logging;
+mod hooks_redaction;
+mod hooks_shell;

@@ -5,7 +5,8 @@ use crate::hooks::wildcard::fits;
 
 /// Characters with which a shell does more than run one program with the words that stand there.
 const SPECIAL: [char; 22] = [
-    ';', '|', '&', '<', '>', '$', '`', '\\', '(', ')', '{', '}', '[', ']', '*', '?', '!', '#', '~', '\n', '\r', '\0',
+    ';', '|', '&', '<', '>', '$', '`', '\\', '(', ')', '{', '}', '[', ']', '*', '?', '!', '#', '~', '\n',
+    '\r', '\0',
 ];
 
 /// Whether the command is one plain program call and fits the pattern as a whole.
@@ -59,9 +60,13 @@ mod tests {
 
     #[test]
     fn a_permission_fits_one_plain_call_only() {
-        for (command, pattern) in
-            [("ls", "ls*"), ("ls -la src", "ls*"), ("pwd", "pwd"), ("git status -s", "git status *"), ("echo 'a b'", "echo*")]
-        {
+        for (command, pattern) in [
+            ("ls", "ls*"),
+            ("ls -la src", "ls*"),
+            ("pwd", "pwd"),
+            ("git status -s", "git status *"),
+            ("echo 'a b'", "echo*"),
+        ] {
             assert!(is_plainly(command, pattern), "{command}");
         }
         for (command, pattern) in [

@@ -54,7 +54,10 @@ impl Memory {
             None => BTreeSet::new(),
             Some(file) => {
                 let file = Arc::clone(file);
-                tokio::task::spawn_blocking(move || read(&file)).await.map_err(|error| error.to_string())??.grants
+                tokio::task::spawn_blocking(move || read(&file))
+                    .await
+                    .map_err(|error| error.to_string())??
+                    .grants
             }
         };
         Ok(Self { file, grants: Mutex::new(grants), expected: Mutex::default() })

@@ -39,19 +39,27 @@ pub(super) fn prompt(call: &Call<'_>) -> String {
     let cut: String = shown.chars().take(SHOWN).collect();
     let hidden = shown.chars().count().saturating_sub(SHOWN);
     // What is not shown as it is must still tell two questions apart.
-    let mark = if hidden > 0 || !exact || shown != said { format!("\n[input {}]", fingerprint(&whole)) } else { String::new() };
+    let mark = if hidden > 0 || !exact || shown != said {
+        format!("\n[input {}]", fingerprint(&whole))
+    } else {
+        String::new()
+    };
     let more = if hidden > 0 { format!("\n[{hidden} more characters]") } else { String::new() };
     format!("{cut}{more}{mark}\nAllow it?")
 }
 
 /// What the model reads when a call is refused.
 pub(super) fn refusal(call: &Call<'_>) -> String {
-    format!("`{}` is refused by a rule of the approval policy; do it another way or ask the person", visible(call.tool))
+    format!(
+        "`{}` is refused by a rule of the approval policy; do it another way or ask the person",
+        visible(call.tool)
+    )
 }
 
 /// Without control characters, which could move the cursor, and without those that reorder text.
 fn visible(text: &str) -> String {
-    let reorders = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let reorders =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     sanitize(text).chars().filter(|c| !reorders(*c) && *c != '\r').collect()
 }
 

@@ -187,7 +187,10 @@ mod tests {
         let out = json!({"file_path": "src/../../etc/passwd"});
         let call = Call { tool: "write_file", input: &out, effects: Effects::WRITES };
         assert!(!rule(json!({"path": "src/*", "action": "allow"})).fits(&call));
-        assert!(rule(json!({"path": "/secret/*", "action": "deny"})).fits(&call), "who climbs may end up anywhere");
+        assert!(
+            rule(json!({"path": "/secret/*", "action": "deny"})).fits(&call),
+            "who climbs may end up anywhere"
+        );
     }
 
     #[test]

@@ -64,7 +64,9 @@ fn search<'a>(value: &'a Value, depth: usize, found: &mut Vec<&'a str>) {
 }
 
 fn in_patch(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| PATCH_LINES.iter().find_map(|start| line.strip_prefix(start))).map(str::trim)
+    text.lines()
+        .filter_map(|line| PATCH_LINES.iter().find_map(|start| line.strip_prefix(start)))
+        .map(str::trim)
 }
 
 #[cfg(test)]

@@ -210,7 +210,8 @@ impl Backups {
         if self.entries.len() <= max_entries && self.total_bytes() <= max_total_bytes {
             return Ok(());
         }
-        let (aim_entries, aim_bytes) = (max_entries - max_entries / 10, max_total_bytes - max_total_bytes / 10);
+        let (aim_entries, aim_bytes) =
+            (max_entries - max_entries / 10, max_total_bytes - max_total_bytes / 10);
         // The newest stays, whatever the limits: it is what the running call may need.
         while self.entries.len() > 1 && (self.entries.len() > aim_entries || self.total_bytes() > aim_bytes) {
             self.entries.remove(0);
@@ -237,7 +238,9 @@ impl Backups {
     fn write_index(&self) -> Result<(), BackupError> {
         let index = self.folder.join(INDEX);
         let lines: io::Result<String> = self.entries.iter().map(line).collect();
-        lines.and_then(|lines| write_atomic(&index, lines.as_bytes())).map_err(BackupError::at("write", &index))
+        lines
+            .and_then(|lines| write_atomic(&index, lines.as_bytes()))
+            .map_err(BackupError::at("write", &index))
     }
 
     pub(super) fn object(&self, sha256: &str) -> PathBuf {

@@ -49,7 +49,8 @@ fn what_was_kept_comes_back_byte_for_byte_and_the_restore_can_be_undone() {
     let mut backups = desk.open();
     desk.write("a.txt", "one\r\n\u{0}");
     #[cfg(unix)]
-    std::fs::set_permissions(desk.work().join("a.txt"), std::os::unix::fs::PermissionsExt::from_mode(0o750)).unwrap();
+    std::fs::set_permissions(desk.work().join("a.txt"), std::os::unix::fs::PermissionsExt::from_mode(0o750))
+        .unwrap();
     assert_eq!(desk.keep(&mut backups, "a.txt"), Kept::Entry(1));
     desk.write("a.txt", "two");
     // A process that ended in between loses nothing.

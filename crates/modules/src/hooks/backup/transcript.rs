@@ -53,7 +53,11 @@ fn text(record: &Record) -> String {
 /// `2025-11-15T22:24:49…` as `20251115_222449`, so that names sort by time.
 fn file_time(record: &Record) -> String {
     let time = record.stamp.timestamp.to_string();
-    time.chars().take(19).filter(|c| !matches!(c, '-' | ':')).map(|c| if c == 'T' { '_' } else { c }).collect()
+    time.chars()
+        .take(19)
+        .filter(|c| !matches!(c, '-' | ':'))
+        .map(|c| if c == 'T' { '_' } else { c })
+        .collect()
 }
 
 fn forget_oldest(folder: &Path, most: usize) -> io::Result<()> {

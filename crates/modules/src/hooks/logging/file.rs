@@ -139,7 +139,8 @@ impl LogFile {
         if let Some(folder) = self.path.parent() {
             private_dir(folder)?;
         }
-        let lock = private_file().write(true).create(true).truncate(false).open(self.path.with_extension("lock"))?;
+        let lock =
+            private_file().write(true).create(true).truncate(false).open(self.path.with_extension("lock"))?;
         lock.lock()?;
         Ok(lock)
     }
@@ -201,7 +202,9 @@ mod tests {
         for writer in [write("a"), write("b")] {
             writer.join().unwrap();
         }
-        let texts = std::fs::read_dir(temp.path()).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()));
+        let texts = std::fs::read_dir(temp.path())
+            .unwrap()
+            .map(|entry| std::fs::read_to_string(entry.unwrap().path()));
         let lines: usize = texts.map(|text| text.unwrap().lines().count()).sum();
         assert_eq!(lines, 200);
     }

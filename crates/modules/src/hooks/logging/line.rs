@@ -104,7 +104,9 @@ impl Line {
     /// About how many bytes it takes while it waits.
     pub(super) fn weight(&self) -> usize {
         match self {
-            Self::Event(entry) => 256 + entry.data.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>(),
+            Self::Event(entry) => {
+                256 + entry.data.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>()
+            }
             Self::Dropped(_) => 0,
         }
     }

@@ -12,8 +12,9 @@ pub(super) const HIDDEN: &str = "[REDACTED:PII]";
 const FILES: [&str; 9] = ["png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "js"];
 
 // A pattern that does not compile would hide nothing; the tests below fail then.
-static MAIL: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,24}").ok());
+static MAIL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,24}").ok()
+});
 
 /// With a plus and a country, or in the North American form with its separators.
 static PHONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -32,7 +33,11 @@ pub(super) fn hide(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn hide_where<'t>(text: &'t str, pattern: &Option<Regex>, fits: fn(&str, &str, &str) -> bool) -> Cow<'t, str> {
+fn hide_where<'t>(
+    text: &'t str,
+    pattern: &Option<Regex>,
+    fits: fn(&str, &str, &str) -> bool,
+) -> Cow<'t, str> {
     let Some(pattern) = pattern else { return Cow::Borrowed(text) };
     let mut clean = String::new();
     let mut copied = 0;
@@ -62,9 +67,11 @@ fn is_mail(_before: &str, found: &str, after: &str) -> bool {
 fn is_phone(before: &str, found: &str, after: &str) -> bool {
     let digits = found.bytes().filter(u8::is_ascii_digit).count();
     // Part of a longer number, a sum, an offset of a time, or a name: none of them is dialled.
-    let touches_left = before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | '+' | ':'));
+    let touches_left =
+        before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | '+' | ':'));
     let touches_right = after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '+'))
-        || after.starts_with(['-', '.']) && after.get(1..).is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+        || after.starts_with(['-', '.'])
+            && after.get(1..).is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
     (8..=15).contains(&digits) && !touches_left && !touches_right
 }
 
@@ -75,7 +82,9 @@ mod tests {
     #[test]
     fn addresses_and_numbers_are_hidden() {
         assert_eq!(hide("mail jo.b+x@mail.example.org now"), "mail [REDACTED:PII] now");
-        for number in ["+49 30 901820", "+1 (555) 234-5678", "(555) 234-5678", "555-234-5678", "+4915112345678"] {
+        for number in
+            ["+49 30 901820", "+1 (555) 234-5678", "(555) 234-5678", "555-234-5678", "+4915112345678"]
+        {
             assert_eq!(hide(&format!("call {number}.")), "call [REDACTED:PII].", "{number}");
         }
     }

@@ -47,7 +47,10 @@ impl Redactor {
     }
 
     /// The data without what the rules hide, and which rules found something; `None` when there was nothing to hide.
-    pub(in crate::hooks) fn clean(&self, data: &Map<String, Value>) -> Option<(Map<String, Value>, Vec<Rule>)> {
+    pub(in crate::hooks) fn clean(
+        &self,
+        data: &Map<String, Value>,
+    ) -> Option<(Map<String, Value>, Vec<Rule>)> {
         let (mut found, mut path) = (Found::default(), Vec::new());
         let cleaned = self.map(data, &mut path, &mut found)?;
         let secrets = found.secrets.then_some(Rule::Secrets);
@@ -55,7 +58,12 @@ impl Redactor {
         Some((cleaned, secrets.into_iter().chain(personal).collect()))
     }
 
-    fn map(&self, map: &Map<String, Value>, path: &mut Vec<String>, found: &mut Found) -> Option<Map<String, Value>> {
+    fn map(
+        &self,
+        map: &Map<String, Value>,
+        path: &mut Vec<String>,
+        found: &mut Found,
+    ) -> Option<Map<String, Value>> {
         let mut changed: Option<Map<String, Value>> = None;
         for (key, value) in map {
             path.push(key.clone());

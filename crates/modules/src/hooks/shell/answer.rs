@@ -1,8 +1,10 @@
 //! What a command's output means for the event.
 
-use amplifier_protocol::hook::{HookAction, HookResult, Injection, InjectionRole, MessageLevel, Question, UserMessage};
-use amplifier_protocol::text::{sanitize, shorten};
 use amplifier_core::contracts::HookEvent;
+use amplifier_protocol::hook::{
+    HookAction, HookResult, Injection, InjectionRole, MessageLevel, Question, UserMessage,
+};
+use amplifier_protocol::text::{sanitize, shorten};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -46,13 +48,17 @@ pub(super) fn read(stdout: &str, event: &HookEvent) -> HookResult {
     }
     match serde_json::from_str::<Value>(text) {
         // The kernel's own form, for those who know it.
-        Ok(value) if value.get("action").is_some() => serde_json::from_value(value).unwrap_or_else(|error| unread(&error)),
+        Ok(value) if value.get("action").is_some() => {
+            serde_json::from_value(value).unwrap_or_else(|error| unread(&error))
+        }
         Ok(value @ Value::Object(_)) => match serde_json::from_value::<Said>(value) {
             Ok(said) => said.into_result(event),
             Err(error) => unread(&error),
         },
         // Plain words are for the model where the convention says so, and for nobody elsewhere.
-        _ if matches!(event.name.as_str(), "prompt:submit" | "session:start" | "session:resume") => inject(text),
+        _ if matches!(event.name.as_str(), "prompt:submit" | "session:start" | "session:resume") => {
+            inject(text)
+        }
         _ => HookResult::proceed(),
     }
 }
@@ -65,7 +71,11 @@ fn unread(error: &serde_json::Error) -> HookResult {
 /// The reason on standard error, or what to say instead.
 pub(super) fn reason(stderr: &str, otherwise: &str) -> String {
     let said = sanitize(stderr.trim()).into_owned();
-    if said.is_empty() { format!("refused by `{}`", short(otherwise)) } else { shorten(&said, REASON).into_owned() }
+    if said.is_empty() {
+        format!("refused by `{}`", short(otherwise))
+    } else {
+        shorten(&said, REASON).into_owned()
+    }
 }
 
 /// A command as it is named in messages.
@@ -135,7 +145,8 @@ fn put_content(data: &mut Map<String, Value>, event: &str, content: &Value) {
             }
         }
         "tool:post" => {
-            let mut result = data.get("result").filter(|result| result.is_object()).cloned().unwrap_or(json!({}));
+            let mut result =
+                data.get("result").filter(|result| result.is_object()).cloned().unwrap_or(json!({}));
             if let Some(result) = result.as_object_mut() {
                 result.insert("output".to_owned(), content.clone());
             }

@@ -32,7 +32,10 @@ fn every_known_way_to_refuse_refuses() {
     ] {
         assert_eq!(said(value.clone()), HookResult::deny("no"), "{value}");
     }
-    assert!(matches!(said(json!({"decision": 7})).action, HookAction::Deny { .. }), "an unreadable answer is no yes");
+    assert!(
+        matches!(said(json!({"decision": 7})).action, HookAction::Deny { .. }),
+        "an unreadable answer is no yes"
+    );
     assert!(matches!(said(json!({"decision": "ask"})).action, HookAction::AskUser(_)));
 }
 

@@ -49,7 +49,8 @@ pub(super) fn read_all(folder: &Path) -> Found {
     let mut found = Found::default();
     let mut folders = vec![folder.to_owned()];
     if let Ok(entries) = std::fs::read_dir(folder) {
-        let mut inner: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        let mut inner: Vec<_> =
+            entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         inner.sort();
         inner.truncate(MAX_FOLDERS);
         folders.extend(inner);
@@ -112,7 +113,9 @@ mod tests {
             std::fs::create_dir_all(temp.path().join(name)).unwrap();
             std::fs::write(temp.path().join(name).join(NAME), text).unwrap();
         };
-        let hook = |event: &str, item: &str| format!(r#"{{"hooks": {{"{event}": [{{"matcher": "Bash", "hooks": [{item}]}}]}}}}"#);
+        let hook = |event: &str, item: &str| {
+            format!(r#"{{"hooks": {{"{event}": [{{"matcher": "Bash", "hooks": [{item}]}}]}}}}"#)
+        };
         write("", &hook("PreToolUse", r#"{"type": "command", "command": "one", "timeout": 3}"#));
         write("b", &hook("Stop", r#"{"command": "three"}"#));
         write("a", &hook("tool:*", r#"{"command": "two"}, {"type": "prompt", "prompt": "is it ok?"}"#));

@@ -11,8 +11,20 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 /// Variables that commands get: what programs need to find each other and to speak the right language.
-const HARMLESS: [&str; 12] =
-    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "PWD", "XDG_RUNTIME_DIR"];
+const HARMLESS: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TERM",
+    "TZ",
+    "TMPDIR",
+    "PWD",
+    "XDG_RUNTIME_DIR",
+];
 /// How long output may still come after the command ended, from something it left in the background.
 const AFTER: Duration = Duration::from_millis(200);
 
@@ -43,7 +55,9 @@ pub(super) fn environment(
 ) -> BTreeMap<OsString, OsString> {
     let passes = |name: &OsString| {
         let name = name.to_string_lossy();
-        HARMLESS.contains(&name.as_ref()) || name.starts_with("LC_") || pass.iter().any(|passed| *passed == name)
+        HARMLESS.contains(&name.as_ref())
+            || name.starts_with("LC_")
+            || pass.iter().any(|passed| *passed == name)
     };
     // What a child inherits is the process's own; no setting of ours is read from it.
     let mut environment: BTreeMap<_, _> = std::env::vars_os().filter(|(name, _)| passes(name)).collect();
@@ -119,7 +133,8 @@ async fn talk(group: &mut Group, input: String, most: usize) -> std::io::Result<
             stdin.write_all(input.as_bytes()).await.ok();
         }
     };
-    let mut listen = Box::pin(async { tokio::join!(tell, drain(stdout, &mut out, most), drain(stderr, &mut err, most)) });
+    let mut listen =
+        Box::pin(async { tokio::join!(tell, drain(stdout, &mut out, most), drain(stderr, &mut err, most)) });
     let status = tokio::select! {
         _ = &mut listen => child.wait().await?,
         status = child.wait() => {
