@@ -5,7 +5,7 @@
 //! kept by `approval/memory.rs`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mounted};
@@ -128,10 +128,9 @@ impl Gate {
     /// Who may write the file of what is allowed may allow himself everything.
     fn writes_to_the_memory(&self, call: &Call<'_>) -> bool {
         let Some(file) = &self.remember_file else { return false };
-        let base = place::working_dir(&self.coordinator).unwrap_or_default();
-        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
-        let file = real(file.clone());
-        call.effects.writes && call.paths().any(|path| real(base.join(path)) == file)
+        let base = call.base.unwrap_or(Path::new(""));
+        let file = place::real_path(file);
+        call.effects.writes && call.paths().any(|path| place::real_path(&base.join(path)) == file)
     }
 
     fn ask(&self, call: &Call<'_>) -> HookResult {
@@ -162,7 +161,8 @@ impl HookHandler for Gate {
         let tool = self.coordinator.tool(&call.tool_name);
         // A tool nobody mounted is taken for one that could do anything: the gate does not guess who will run it.
         let effects = tool.map_or(Effects::UNKNOWN, |tool| tool.effects());
-        let call = Call { tool: &call.tool_name, input: &call.tool_input, effects };
+        let base = place::working_dir(&self.coordinator);
+        let call = Call { tool: &call.tool_name, input: &call.tool_input, effects, base: base.as_deref() };
         Ok(match self.judge(&call) {
             Action::Allow => HookResult::proceed(),
             Action::Ask => self.ask(&call),

@@ -49,6 +49,16 @@ pub(super) fn working_dir(coordinator: &Coordinator) -> Option<PathBuf> {
     coordinator.capability_text("session.working_dir").map(PathBuf::from)
 }
 
+/// The path with links followed; what does not exist yet hangs below the nearest folder that does.
+pub(super) fn real_path(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
+}
+
 /// A mount that cannot go on.
 pub(super) fn refused(cx: &MountCx, message: impl Into<String>) -> LoadError {
     LoadError::Mount { id: cx.module().clone(), message: message.into() }

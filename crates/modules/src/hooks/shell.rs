@@ -172,7 +172,13 @@ impl HookHandler for Handler {
             }
             Ran::Late => self
                 .broken(format!("took longer than {} s and was stopped", self.program.timeout.as_secs_f64())),
-            Ran::Cancelled => Ok(HookResult::deny("cancelled")),
+            // Nothing new begins after a cancel; what was done already is still told.
+            Ran::Cancelled
+                if matches!(event.name.as_str(), "tool:pre" | "prompt:submit" | "provider:request") =>
+            {
+                Ok(HookResult::deny("cancelled"))
+            }
+            Ran::Cancelled => Ok(HookResult::proceed()),
             Ran::Broken(error) => self.broken(format!("could not be run: {error}")),
         }
     }

@@ -117,6 +117,22 @@ async fn deny_beats_ask_and_ask_beats_allow() {
     assert_eq!(session.recorder().count("approval:required"), 2);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_does_not_widen_a_permission_or_slip_past_a_prohibition() {
+    let desk = Desk::new();
+    desk.write("src/a", "");
+    desk.write("secret/key", "");
+    std::os::unix::fs::symlink(desk.path("secret"), desk.path("src/out")).unwrap();
+    let rules = json!([{"path": "src/*", "action": "allow"}, {"path": "secret/*", "action": "deny"}]);
+    let session = gated(&desk, json!({"rules": rules}), Some(Arc::new(ScriptedApproval::allowing()))).await;
+    assert_eq!(verdict(&session, "write_file", json!({"file_path": "src/a"})).await, None);
+    for path in ["src/out/key", "secret/key", "src/../secret/key"] {
+        assert!(verdict(&session, "write_file", json!({"file_path": path})).await.is_some(), "{path}");
+    }
+    assert_eq!(session.recorder().count("approval:required"), 0);
+}
+
 #[tokio::test]
 async fn silence_is_a_no_whatever_the_plan_says() {
     let desk = Desk::new();

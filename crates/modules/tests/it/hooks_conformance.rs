@@ -31,7 +31,7 @@ async fn handlers(id: &str, config: Value) -> Arc<dyn HookHandler> {
 }
 
 fn subjects() -> Vec<(&'static str, Value)> {
-    let command = json!({"event": "*", "command": "cat >/dev/null", "timeout": 5});
+    let command = json!({"event": "tool:*", "command": "cat >/dev/null", "timeout": 5});
     vec![
         ("hooks-logging", json!({"level": "debug", "exclude_events": []})),
         ("hooks-backup", json!({})),

@@ -1,6 +1,6 @@
 //! What was allowed always: for the session, and in a file when the plan names one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use super::rules::Call;
 use crate::hooks::place::{private_dir, private_file, write_atomic};
 
 const VERSION: u32 = 1;
-/// How many questions may be open at once; more are asked again later.
+/// How many questions are waited for; the oldest, which nobody put, go first.
 const MAX_EXPECTED: usize = 1_000;
 /// How many grants a file may hold.
 const MAX_GRANTS: usize = 10_000;
@@ -43,7 +43,7 @@ pub(super) struct Memory {
     file: Option<Arc<PathBuf>>,
     grants: Mutex<BTreeSet<Grant>>,
     // Questions that were handed to the kernel, by their text.
-    expected: Mutex<HashMap<String, Grant>>,
+    expected: Mutex<VecDeque<(String, Grant)>>,
 }
 
 impl Memory {
@@ -70,14 +70,18 @@ impl Memory {
     /// Notes what a yes to this question would mean.
     pub(super) fn expect(&self, prompt: String, grant: Grant) {
         let mut expected = lock(&self.expected);
-        if expected.len() < MAX_EXPECTED {
-            expected.insert(prompt, grant);
+        expected.retain(|(known, _)| *known != prompt);
+        if expected.len() >= MAX_EXPECTED {
+            expected.pop_front();
         }
+        expected.push_back((prompt, grant));
     }
 
     /// What a yes to this question means, once.
     pub(super) fn take_expected(&self, prompt: &str) -> Option<Grant> {
-        lock(&self.expected).remove(prompt)
+        let mut expected = lock(&self.expected);
+        let at = expected.iter().position(|(known, _)| known == prompt)?;
+        expected.remove(at).map(|(_, grant)| grant)
     }
 
     /// Remembers a grant, in the session at once and in the file before this returns.

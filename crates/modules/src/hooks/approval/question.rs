@@ -75,7 +75,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn asked(input: &Value) -> String {
-        prompt(&Call { tool: "bash", input, effects: Effects::UNKNOWN })
+        prompt(&Call { tool: "bash", input, effects: Effects::UNKNOWN, base: None })
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! What a plan says about calls, and what of it fits one.
 
+use std::path::{Component, Path, PathBuf};
+
 use amplifier_protocol::tool::Effects;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::command;
+use crate::hooks::place::real_path;
 use crate::hooks::wildcard::fits;
 
 /// Keys under which tools take paths.
@@ -83,9 +86,32 @@ pub(super) struct Call<'a> {
     pub(super) tool: &'a str,
     pub(super) input: &'a Value,
     pub(super) effects: Effects,
+    /// What its relative paths are relative to.
+    pub(super) base: Option<&'a Path>,
 }
 
 impl Call<'_> {
+    /// A path as it was written and made whole, `.` and `..` resolved by name, absolute and relative to the base.
+    fn written(&self, path: &str) -> Vec<String> {
+        let mut whole = PathBuf::new();
+        for part in self.base.unwrap_or(Path::new("")).join(path).components() {
+            match part {
+                Component::ParentDir => drop(whole.pop()),
+                Component::CurDir => {}
+                part => whole.push(part),
+            }
+        }
+        let climbs = path.split(['/', '\\']).any(|part| part == "..");
+        let raw = (!climbs).then(|| path.to_owned());
+        raw.into_iter().chain(spellings(&whole, self.base)).collect()
+    }
+
+    /// Where a path really leads, links followed.
+    fn real(&self, path: &str) -> Vec<String> {
+        let Some(base) = self.base else { return self.written(path) };
+        spellings(&real_path(&base.join(path)), Some(&real_path(base)))
+    }
+
     /// The command, for tools that start programs and take one.
     pub(super) fn command(&self) -> Option<&str> {
         let command = self.input.get("command").and_then(Value::as_str);
@@ -96,6 +122,11 @@ impl Call<'_> {
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         PATH_KEYS.iter().filter_map(|key| self.input.get(key).and_then(Value::as_str))
     }
+}
+
+fn spellings(whole: &Path, base: Option<&Path>) -> Vec<String> {
+    let relative = base.and_then(|base| whole.strip_prefix(base).ok());
+    relative.into_iter().chain([whole]).map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
 impl Rule {
@@ -126,16 +157,20 @@ impl Rule {
         }
     }
 
-    /// To allow, no path may climb out of what the pattern names.
+    /// To allow, every path must fit as it is written and where it really leads; to refuse or ask, one spelling of one
+    /// path is enough.
     fn fits_path(&self, call: &Call<'_>) -> bool {
         let Some(pattern) = &self.path else { return true };
-        let climbs = |path: &str| path.split(['/', '\\']).any(|part| part == "..");
+        let any = |spellings: &[String]| spellings.iter().any(|spelling| fits(pattern, spelling));
         match self.action {
             Action::Allow => {
                 let mut paths = call.paths().peekable();
-                paths.peek().is_some() && paths.all(|path| fits(pattern, path) && !climbs(path))
+                let is_allowed = |path| any(&call.written(path)) && any(&call.real(path));
+                paths.peek().is_some() && paths.all(is_allowed)
             }
-            Action::Ask | Action::Deny => call.paths().any(|path| fits(pattern, path) || climbs(path)),
+            Action::Ask | Action::Deny => {
+                call.paths().any(|path| any(&call.written(path)) || any(&call.real(path)))
+            }
         }
     }
 }
@@ -179,18 +214,21 @@ mod tests {
 
     #[test]
     fn a_rule_fits_when_everything_it_names_fits() {
-        let input = json!({"file_path": "src/a.rs"});
-        let call = Call { tool: "write_file", input: &input, effects: Effects::WRITES };
-        assert!(rule(json!({"tool": "write_*", "path": "src/*", "action": "allow"})).fits(&call));
-        assert!(!rule(json!({"tool": "write_*", "effect": "network", "action": "deny"})).fits(&call));
-        assert!(!rule(json!({"action": "allow"})).fits(&call), "a rule that names nothing fits nothing");
-        let out = json!({"file_path": "src/../../etc/passwd"});
-        let call = Call { tool: "write_file", input: &out, effects: Effects::WRITES };
-        assert!(!rule(json!({"path": "src/*", "action": "allow"})).fits(&call));
-        assert!(
-            rule(json!({"path": "/secret/*", "action": "deny"})).fits(&call),
-            "who climbs may end up anywhere"
-        );
+        let written = |path: &str, wanted: Value| {
+            let input = json!({ "file_path": path });
+            let base = Some(Path::new("/nowhere/work"));
+            rule(wanted).fits(&Call { tool: "write_file", input: &input, effects: Effects::WRITES, base })
+        };
+        let sources = || json!({"tool": "write_*", "path": "src/*", "action": "allow"});
+        assert!(written("src/a.rs", sources()) && written("./src/a.rs", sources()));
+        assert!(written("/nowhere/work/src/a.rs", sources()));
+        assert!(!written("src/../../etc/passwd", sources()) && !written("src/../a", sources()));
+        assert!(!written("a", json!({"tool": "write_*", "effect": "network", "action": "deny"})));
+        assert!(!written("a", json!({"action": "allow"})), "a rule that names nothing fits nothing");
+        for path in ["/nowhere/secret/a", "../secret/a", "x/../../secret/a"] {
+            assert!(written(path, json!({"path": "/nowhere/secret/*", "action": "deny"})), "{path}");
+        }
+        assert!(!written("../other", json!({"path": "/nowhere/secret/*", "action": "deny"})));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::store::{About, BackupError, Backups, Entry, Kept, hash, is_inside, real_path};
-use crate::hooks::place::write_atomic;
+use super::store::{About, BackupError, Backups, Entry, Kept, hash, is_inside};
+use crate::hooks::place::{real_path, write_atomic};
 
 /// A file was not put back.
 #[derive(Debug, thiserror::Error)]

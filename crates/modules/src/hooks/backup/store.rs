@@ -14,7 +14,7 @@ use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::hooks::place::{private_dir, private_file, write_atomic};
+use crate::hooks::place::{private_dir, private_file, real_path, write_atomic};
 
 const INDEX: &str = "index.jsonl";
 const OBJECTS: &str = "objects";
@@ -261,16 +261,6 @@ fn line(entry: &Entry) -> io::Result<String> {
 
 pub(super) fn hash(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The path with links followed; what does not exist yet hangs below the nearest folder that does.
-pub(super) fn real_path(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
-            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
-        }
-    }
-    path.to_owned()
 }
 
 /// Whether a path lies in one of the roots. One that climbs is taken to lie outside.

@@ -72,7 +72,7 @@ fn is_random(word: &str) -> bool {
     if !(SHORTEST..=LONGEST).contains(&word.len()) {
         return false;
     }
-    let count = |fits: fn(&u8) -> bool| word.bytes().filter(|byte| fits(byte)).count();
+    let count = |fits: fn(&u8) -> bool| word.bytes().filter(&fits).count();
     let is_mixed = count(u8::is_ascii_lowercase) >= 2
         && count(u8::is_ascii_uppercase) >= 2
         && count(u8::is_ascii_digit) >= 2;

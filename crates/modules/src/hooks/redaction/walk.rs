@@ -116,7 +116,7 @@ impl Redactor {
     fn text(&self, text: &str, path: &[String], found: &mut Found) -> Option<String> {
         let mut clean = Cow::Borrowed(text);
         if self.secrets {
-            replace(&mut clean, |text| redact_text(text), &mut found.secrets);
+            replace(&mut clean, redact_text, &mut found.secrets);
             if self.high_entropy && !is_random_by_nature(path) {
                 replace(&mut clean, entropy::hide, &mut found.secrets);
             }
