@@ -6,6 +6,7 @@
 
 mod contexts;
 mod files;
+pub mod hooks;
 mod orchestrators;
 mod providers;
 pub mod table;

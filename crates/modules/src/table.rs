@@ -11,6 +11,11 @@ use serde_json::Value;
 
 use crate::contexts::persistent::Persistent;
 use crate::contexts::simple::Simple;
+use crate::hooks::approval::Approval;
+use crate::hooks::backup::Backup;
+use crate::hooks::logging::Logging;
+use crate::hooks::redaction::Redaction;
+use crate::hooks::shell::Shell;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
 use crate::tools::echo::Echo;
@@ -18,7 +23,7 @@ use crate::tools::filesystem::Filesystem;
 use crate::tools::search::Search;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search];
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell];
 
 /// Finds modules in the table.
 pub struct BuiltIns;
