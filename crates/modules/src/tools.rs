@@ -1,4 +1,5 @@
 //! Modules that do something for the model.
 
+pub(crate) mod bash;
 pub(crate) mod echo;
 pub(crate) mod filesystem;

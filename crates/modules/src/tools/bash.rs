@@ -1,0 +1,3 @@
+//! `tool-bash`
+mod policy;
+mod shell;
