@@ -12,11 +12,12 @@ use serde_json::Value;
 use crate::contexts::simple::Simple;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
+use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Mock, &Echo, &Filesystem];
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Mock, &Bash, &Echo, &Filesystem];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

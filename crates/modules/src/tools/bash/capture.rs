@@ -22,6 +22,13 @@ pub(super) struct Shown {
     pub(super) left_out: u64,
 }
 
+/// Whether a stream can still grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum More {
+    MayCome,
+    Never,
+}
+
 impl Capture {
     pub(super) fn new(limit: usize) -> Self {
         Self { head: Vec::new(), tail: VecDeque::new(), limit, total: 0, lines: 0, read: 0 }
@@ -60,19 +67,21 @@ impl Capture {
         let lines = self.lines.saturating_sub(count(head) + count(tail));
         let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
         let gap = if head.ends_with('\n') || head.is_empty() { "" } else { "\n" };
-        let text = format!("{head}{gap}[… {left_out} bytes left out here, {lines} ends of lines among them …]\n{tail}");
+        let text = format!(
+            "{head}{gap}[… {left_out} bytes left out here, {lines} ends of lines among them …]\n{tail}"
+        );
         Shown { text, total: self.total, left_out }
     }
 
     /// What came since this was last asked. What was overwritten meanwhile is counted, not shown.
-    pub(super) fn unread(&mut self, still_open: bool) -> Shown {
+    pub(super) fn unread(&mut self, more: More) -> Shown {
         let oldest = self.total - self.tail.len() as u64;
         let from = self.read.max(oldest);
         let left_out = from - self.read;
         let skip = usize::try_from(from - oldest).unwrap_or(usize::MAX);
         let bytes = self.tail.make_contiguous().get(skip..).unwrap_or_default();
         // Half a character waits for its other half.
-        let bytes = if still_open { whole_chars_before(bytes) } else { bytes };
+        let bytes = if more == More::MayCome { whole_chars_before(bytes) } else { bytes };
         self.read = from + bytes.len() as u64;
         Shown { text: String::from_utf8_lossy(bytes).into_owned(), total: self.total, left_out }
     }
@@ -121,7 +130,11 @@ mod tests {
         let shown = long.whole();
         assert_eq!(shown.total, 8_890);
         assert!(shown.text.starts_with("line 0\nline 1\n") && shown.text.ends_with("line 998\nline 999\n"));
-        assert!(shown.text.contains("[… 8823 bytes left out here, 991 ends of lines among them …]"), "{}", shown.text);
+        assert!(
+            shown.text.contains("[… 8823 bytes left out here, 991 ends of lines among them …]"),
+            "{}",
+            shown.text
+        );
     }
 
     #[test]
@@ -137,12 +150,15 @@ mod tests {
     fn what_was_read_is_not_read_again_and_a_divided_character_waits() {
         let mut capture = Capture::new(10);
         capture.push("aé".as_bytes().get(..2).unwrap());
-        assert_eq!(capture.unread(true).text, "a");
+        assert_eq!(capture.unread(More::MayCome).text, "a");
         capture.push(&[0xA9, b'b']);
-        assert_eq!(capture.unread(true).text, "éb");
+        assert_eq!(capture.unread(More::MayCome).text, "éb");
         capture.push(b"0123456789ABCDEF");
-        assert_eq!(capture.unread(true), Shown { text: "6789ABCDEF".to_owned(), total: 20, left_out: 6 });
-        assert_eq!(capture.unread(false).text, "");
+        assert_eq!(
+            capture.unread(More::MayCome),
+            Shown { text: "6789ABCDEF".to_owned(), total: 20, left_out: 6 }
+        );
+        assert_eq!(capture.unread(More::Never).text, "");
     }
 
     proptest! {

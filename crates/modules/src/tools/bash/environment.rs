@@ -5,19 +5,52 @@ use std::ffi::OsString;
 
 /// Passed on as they are.
 const HARMLESS: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "CARGO_HOME", "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR", "GOPATH", "GOROOT", "GOCACHE", "JAVA_HOME", "NVM_DIR", "NODE_PATH",
-    "VIRTUAL_ENV", "PYENV_ROOT", "CONDA_PREFIX", "UV_CACHE_DIR", "PIP_CACHE_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
-    "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "NO_PROXY", "no_proxy",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "CARGO_TARGET_DIR",
+    "GOPATH",
+    "GOROOT",
+    "GOCACHE",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "NODE_PATH",
+    "VIRTUAL_ENV",
+    "PYENV_ROOT",
+    "CONDA_PREFIX",
+    "UV_CACHE_DIR",
+    "PIP_CACHE_DIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "CURL_CA_BUNDLE",
+    "NO_PROXY",
+    "no_proxy",
 ];
 /// Passed on unless an address in them carries a password.
-const PROXIES: &[&str] = &["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+const PROXIES: &[&str] =
+    &["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 /// Parts of names that say: this is a secret.
 const SECRETIVE: &[&str] =
     &["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "COOKIE", "SESSION", "PRIVATE", "_PAT"];
 /// Nobody sits at the other end, so nothing may wait for somebody.
-const QUIET: &[(&str, &str)] =
-    &[("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("NO_COLOR", "1")];
+const QUIET: &[(&str, &str)] = &[
+    ("TERM", "dumb"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("NO_COLOR", "1"),
+];
 
 /// The variables of a command: `own` sifted, then what the plan sets.
 pub(super) fn sifted(
@@ -25,7 +58,8 @@ pub(super) fn sifted(
     pass: &[String],
     set: &BTreeMap<String, String>,
 ) -> BTreeMap<OsString, OsString> {
-    let mut kept: BTreeMap<OsString, OsString> = QUIET.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let mut kept: BTreeMap<OsString, OsString> =
+        QUIET.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let passes = |name: &OsString, value: &OsString| {
         let Some(name) = name.to_str() else { return false };
         let proxy = PROXIES.contains(&name) && !value.to_string_lossy().contains('@');
@@ -58,9 +92,17 @@ mod tests {
     #[test]
     fn keys_stay_here_unless_they_are_named_in_full() {
         let own = [
-            ("PATH", "/bin"), ("OPENAI_API_KEY", "k"), ("GITHUB_TOKEN", "t"), ("MY_MODE", "m"), ("MY_TOKEN", "t"),
-            ("HTTP_PROXY", "http://u:p@x"), ("https_proxy", "http://x"), ("LC_ALL", "C"), ("AWS_SECRET_ACCESS_KEY", "a"),
-            ("RANDOM_THING", "r"), ("SSH_AUTH_SOCK", "/s"),
+            ("PATH", "/bin"),
+            ("OPENAI_API_KEY", "k"),
+            ("GITHUB_TOKEN", "t"),
+            ("MY_MODE", "m"),
+            ("MY_TOKEN", "t"),
+            ("HTTP_PROXY", "http://u:p@x"),
+            ("https_proxy", "http://x"),
+            ("LC_ALL", "C"),
+            ("AWS_SECRET_ACCESS_KEY", "a"),
+            ("RANDOM_THING", "r"),
+            ("SSH_AUTH_SOCK", "/s"),
         ];
         let own = || own.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let names = |pass: &[&str]| -> Vec<String> {

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::shell;
 
 mod code;
+mod known;
 mod pattern;
 mod places;
 mod programs;
+mod remote;
 mod walk;
 mod wrappers;
 

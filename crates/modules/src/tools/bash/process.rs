@@ -84,7 +84,7 @@ async fn spawn(launch: Launch) -> std::io::Result<Box<dyn ChildWrapper>> {
     let Launch { program, arguments, folder, variables, mark, confinement, .. } = launch;
     let mut command = CommandWrap::with_new(program, |command| {
         command.args(arguments).current_dir(folder).env_clear().envs(variables).env(MARK, mark);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.kill_on_drop(true).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     });
     command.wrap(ProcessSession);
     // The group is ours to kill, also after its leader has gone; of the wrapper only the session is wanted.
@@ -179,7 +179,7 @@ impl Running {
     fn signal(&self, signal: Signal) {
         if self.ended.borrow().is_none() {
             // Gone already is as good.
-            drop(kill_process_group(self.group, signal));
+            kill_process_group(self.group, signal).ok();
         }
     }
 }
@@ -209,7 +209,7 @@ pub(super) fn sweep(mark: &str) {
         let Some(id) = id else { continue };
         let Ok(variables) = std::fs::read(process.path().join("environ")) else { continue };
         if variables.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes())) {
-            drop(rustix::process::kill_process(id, Signal::KILL));
+            rustix::process::kill_process(id, Signal::KILL).ok();
         }
     }
 }

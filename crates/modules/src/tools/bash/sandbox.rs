@@ -37,9 +37,14 @@ pub(super) enum Fence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Sandbox {
     Off,
-    Fenced { level: Level, fence: Fence },
+    Fenced {
+        level: Level,
+        fence: Fence,
+    },
     /// Wanted and not to be had.
-    Missing { why: String },
+    Missing {
+        why: String,
+    },
 }
 
 /// The folders a sandbox knows.
@@ -56,7 +61,10 @@ pub(super) struct Folders {
 pub(super) enum Confinement {
     None,
     #[cfg(target_os = "linux")]
-    Landlock { level: Level, folders: Folders },
+    Landlock {
+        level: Level,
+        folders: Folders,
+    },
 }
 
 /// Finds out what the machine offers, by trying it.
@@ -70,7 +78,7 @@ pub(super) async fn probe(level: Level) -> Sandbox {
     };
     #[cfg(target_os = "linux")]
     match landlock::tried(level).await {
-        Ok(()) => return Sandbox::Fenced { level, fence: Fence::Landlock },
+        Ok(()) => Sandbox::Fenced { level, fence: Fence::Landlock },
         Err(why) => Sandbox::Missing { why: format!("{bubblewrap}; {why}") },
     }
     #[cfg(not(target_os = "linux"))]
@@ -82,7 +90,18 @@ async fn tried_bubblewrap() -> Result<PathBuf, String> {
     let program = places.iter().map(PathBuf::from).find(|path| path.is_file());
     let program = program.ok_or("bubblewrap (`bwrap`) is not installed")?;
     let mut command = Command::new(&program);
-    command.args(["--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"]);
+    command.args([
+        "--unshare-pid",
+        "--unshare-net",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "true",
+    ]);
     command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     match tokio::time::timeout(Duration::from_secs(5), command.status()).await {
         Ok(Ok(status)) if status.success() => Ok(program),
@@ -98,7 +117,8 @@ impl Sandbox {
         match self {
             #[cfg(target_os = "linux")]
             Self::Fenced { fence: Fence::Landlock, level } => {
-                let network = if *level == Level::ReadOnly { "; the network is cut for TCP only" } else { "" };
+                let network =
+                    if *level == Level::ReadOnly { "; the network is cut for TCP only" } else { "" };
                 Some(format!("sandbox: Landlock, because bubblewrap does not work here{network}"))
             }
             _ => None,
@@ -135,7 +155,13 @@ fn bubblewrap_arguments(level: Level, folder: &Path, folders: &Folders) -> Vec<O
     let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
         line.extend(parts.iter().map(|part| part.as_ref().to_owned()));
     };
-    add(&[&"--die-with-parent", &"--unshare-pid", &"--unshare-ipc", &"--unshare-uts", &"--unshare-cgroup-try"]);
+    add(&[
+        &"--die-with-parent",
+        &"--unshare-pid",
+        &"--unshare-ipc",
+        &"--unshare-uts",
+        &"--unshare-cgroup-try",
+    ]);
     add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
     add(&[&"--bind", &folders.temporary, &"/tmp"]);
     let workspace = &folders.workspace;

@@ -3,8 +3,11 @@
 //! It reads the language of `bash -c` well enough to judge it. It expands nothing but quotes, braces and `$IFS`, and it
 //! refuses what it does not understand: a reader that guesses would be a way around the policy.
 
+mod ansi;
+mod compound;
 mod expand;
 mod parser;
+mod redirect;
 mod words;
 
 pub(crate) use parser::parse;
@@ -171,13 +174,18 @@ impl Word {
         Self { parts: vec![Part::Unknown(Vec::new())] }
     }
 
-    fn push(&mut self, c: char, quote: bool) {
-        if let Some(Part::Text { text, quoted }) = self.parts.last_mut()
-            && *quoted == quote
-        {
-            return text.push(c);
+    fn push(&mut self, c: char) {
+        match self.parts.last_mut() {
+            Some(Part::Text { text, quoted: false }) => text.push(c),
+            _ => self.parts.push(Part::Text { text: c.to_string(), quoted: false }),
         }
-        self.parts.push(Part::Text { text: c.to_string(), quoted: quote });
+    }
+
+    fn push_quoted(&mut self, c: char) {
+        match self.parts.last_mut() {
+            Some(Part::Text { text, quoted: true }) => text.push(c),
+            _ => self.parts.push(Part::Text { text: c.to_string(), quoted: true }),
+        }
     }
 }
 
@@ -235,7 +243,8 @@ mod tests {
         for odd in ["cat <<E $(true\nrm -rf /\nE\n)", "cat <<E \\\nx\nE\n", "cat <<E \"\nE\n\"; rm -rf /"] {
             assert_eq!(parse(odd), Err(Unreadable::HereDocument), "{odd}");
         }
-        for open in ["echo 'a", "echo \"a", "echo $(a", "echo `a", "(a", "{ a", "if a; then b", "cat <<E\nx"] {
+        for open in ["echo 'a", "echo \"a", "echo $(a", "echo `a", "(a", "{ a", "if a; then b", "cat <<E\nx"]
+        {
             assert!(parse(open).is_err(), "{open}");
         }
         for odd in [")", "a ) b", "fi", ";; a", "a | | b", "a (b"] {

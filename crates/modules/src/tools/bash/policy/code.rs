@@ -11,23 +11,88 @@ pub(super) enum Source<'a> {
 
 /// Programs that bring text from elsewhere.
 const FETCHERS: &[&str] = &[
-    "curl", "wget", "nc", "ncat", "netcat", "socat", "fetch", "aria2c", "http", "https", "lynx", "ftp", "scp",
-    "ssh", "dig", "nslookup", "openssl",
+    "curl", "wget", "nc", "ncat", "netcat", "socat", "fetch", "aria2c", "http", "https", "lynx", "ftp",
+    "scp", "ssh", "dig", "nslookup", "openssl",
 ];
 /// Programs that make text look like something else.
 const DECODERS: &[&str] = &[
-    "base64", "base32", "basenc", "xxd", "od", "hexdump", "rev", "tr", "uudecode", "gunzip", "zcat", "bunzip2",
-    "xz", "gzip", "printf", "sed", "awk", "perl", "python", "python3", "ruby", "openssl", "gpg", "dd", "cut",
+    "base64", "base32", "basenc", "xxd", "od", "hexdump", "rev", "tr", "uudecode", "gunzip", "zcat",
+    "bunzip2", "xz", "gzip", "printf", "sed", "awk", "perl", "python", "python3", "ruby", "openssl", "gpg",
+    "dd", "cut",
 ];
 /// Words of programming languages that reach out of the program.
 const REACHING: &[&str] = &[
-    "os", "subprocess", "shutil", "socket", "pty", "ctypes", "importlib", "__import__", "__builtins__", "exec",
-    "eval", "compile", "getattr", "open", "pathlib", "Path", "system", "popen", "spawn", "unlink", "rmtree",
-    "rmdir", "remove", "urllib", "requests", "http", "https", "base64", "codecs", "fromhex", "chr", "pack",
-    "child_process", "fs", "require", "import_module", "process", "File", "FileUtils", "IO", "Dir", "Kernel",
-    "fork", "kill", "globals", "vars", "locals", "marshal", "pickle", "shell_exec", "passthru", "proc_open",
-    "qx", "execSync", "Deno", "Bun", "fetch", "io", "net", "ftplib", "smtplib", "tempfile", "glob", "runpy",
-    "builtins", "loadstring", "dofile", "do", "sys_exec", "unpack", "decode",
+    "os",
+    "subprocess",
+    "shutil",
+    "socket",
+    "pty",
+    "ctypes",
+    "importlib",
+    "__import__",
+    "__builtins__",
+    "exec",
+    "eval",
+    "compile",
+    "getattr",
+    "open",
+    "pathlib",
+    "Path",
+    "system",
+    "popen",
+    "spawn",
+    "unlink",
+    "rmtree",
+    "rmdir",
+    "remove",
+    "urllib",
+    "requests",
+    "http",
+    "https",
+    "base64",
+    "codecs",
+    "fromhex",
+    "chr",
+    "pack",
+    "child_process",
+    "fs",
+    "require",
+    "import_module",
+    "process",
+    "File",
+    "FileUtils",
+    "IO",
+    "Dir",
+    "Kernel",
+    "fork",
+    "kill",
+    "globals",
+    "vars",
+    "locals",
+    "marshal",
+    "pickle",
+    "shell_exec",
+    "passthru",
+    "proc_open",
+    "qx",
+    "execSync",
+    "Deno",
+    "Bun",
+    "fetch",
+    "io",
+    "net",
+    "ftplib",
+    "smtplib",
+    "tempfile",
+    "glob",
+    "runpy",
+    "builtins",
+    "loadstring",
+    "dofile",
+    "do",
+    "sys_exec",
+    "unpack",
+    "decode",
 ];
 
 /// Whether code that a word stands for is hidden on purpose or merely unknown.
@@ -68,7 +133,9 @@ fn collect(command: &Command, names: &mut Vec<String>) {
                 if let Some(name) = word.name() {
                     names.push(name.rsplit('/').next().unwrap_or(&name).to_owned());
                     // What a wrapper starts is one of its next words; a name among arguments does no harm here.
-                    if !["env", "sudo", "xargs", "nohup", "timeout", "command", "exec"].contains(&name.as_str()) {
+                    if !["env", "sudo", "xargs", "nohup", "timeout", "command", "exec"]
+                        .contains(&name.as_str())
+                    {
                         break;
                     }
                 }

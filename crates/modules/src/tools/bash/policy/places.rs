@@ -34,21 +34,71 @@ pub(super) enum Place {
 }
 
 const SYSTEM: &[&str] = &[
-    "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/boot", "/var", "/sys", "/proc", "/run",
-    "/System", "/Library", "/private/etc", "/Applications",
+    "/etc",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/boot",
+    "/var",
+    "/sys",
+    "/proc",
+    "/run",
+    "/System",
+    "/Library",
+    "/private/etc",
+    "/Applications",
 ];
 const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", "/private/tmp", "/dev/shm"];
-const HARMLESS: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/full",
-      "/dev/random", "/dev/urandom"];
+const HARMLESS: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/stdout",
+    "/dev/stderr",
+    "/dev/stdin",
+    "/dev/tty",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
 const SECRET: &[&str] = &[
-    ".ssh", ".gnupg", ".aws", ".azure", ".netrc", ".git-credentials", ".pgpass", ".kube", ".password-store",
-    ".docker/config.json", ".config/gcloud", ".config/gh", ".npmrc", ".pypirc", ".cargo/credentials.toml",
-    ".local/share/keyrings", ".mozilla", ".amplifierd/settings.yaml",
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".netrc",
+    ".git-credentials",
+    ".pgpass",
+    ".kube",
+    ".password-store",
+    ".docker/config.json",
+    ".config/gcloud",
+    ".config/gh",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials.toml",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".amplifierd/settings.yaml",
 ];
 const STARTUP: &[&str] = &[
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile",
-    ".gitconfig", ".config/git", ".config/autostart", ".config/systemd", ".config/fish", ".vimrc", ".inputrc",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".gitconfig",
+    ".config/git",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/fish",
+    ".vimrc",
+    ".inputrc",
     "Library/LaunchAgents",
 ];
 
@@ -87,7 +137,8 @@ impl Policy {
         if process || within(SECRET) || passwords.iter().any(|place| path.starts_with(place)) {
             return Place::Secret;
         }
-        if text.contains("/.ssh/") || text.ends_with("/.ssh") || named(&["id_rsa", "id_ed25519", "id_ecdsa"]) {
+        if text.contains("/.ssh/") || text.ends_with("/.ssh") || named(&["id_rsa", "id_ed25519", "id_ecdsa"])
+        {
             return Place::Secret;
         }
         if within(STARTUP) || text.contains("/.git/hooks") {

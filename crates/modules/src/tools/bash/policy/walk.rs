@@ -5,19 +5,44 @@ use std::path::{Path, PathBuf};
 use super::code::{self, Source};
 use super::places::Place;
 use super::{Policy, Risk, pattern};
-use crate::tools::bash::shell::{Command, Group, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Word};
+use crate::tools::bash::shell::{
+    Command, Group, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Word,
+};
 
 const DEEPEST: usize = 16;
 /// Variables that make programs run something else.
 const TELLING: &[&str] = &[
-    "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "PROMPT_COMMAND",
-    "GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR", "PAGER", "PYTHONSTARTUP",
-    "PERL5OPT", "RUBYOPT", "NODE_OPTIONS", "IFS", "SHELLOPTS", "PS4",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "DYLD_INSERT_LIBRARIES",
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_EDITOR",
+    "PAGER",
+    "PYTHONSTARTUP",
+    "PERL5OPT",
+    "RUBYOPT",
+    "NODE_OPTIONS",
+    "IFS",
+    "SHELLOPTS",
+    "PS4",
 ];
 
 /// Everything that speaks against a script, with the simple command it is about.
 pub(super) fn walk(policy: &Policy, script: &Script, folder: Option<&Path>) -> Vec<(Risk, String)> {
-    let mut walk = Walk { policy, found: Vec::new(), folder: folder.map(Path::to_path_buf), fetched: Vec::new(), depth: 0 };
+    let mut walk = Walk {
+        policy,
+        found: Vec::new(),
+        folder: folder.map(Path::to_path_buf),
+        fetched: Vec::new(),
+        depth: 0,
+    };
     walk.script(script);
     walk.found
 }
@@ -92,7 +117,7 @@ impl Walk<'_> {
 
     fn function(&mut self, name: &str, body: &Script) {
         let calls = code::programs(body).iter().filter(|program| *program == name).count();
-        let spreads = body.pipelines.iter().any(|pipeline| spreads(pipeline));
+        let spreads = body.pipelines.iter().any(spreads);
         if calls > 1 || (calls == 1 && spreads) {
             self.found.push((Risk::Catastrophe, format!("{name}() that starts itself without end")));
         }
@@ -132,7 +157,10 @@ impl Walk<'_> {
         };
         self.secrets(arguments, &shown);
         let program = name.rsplit('/').next().unwrap_or(&name).to_owned();
-        if pattern::mentioned(&self.policy.denied, &format!("{program} {}", shown.split_once(' ').map_or("", |(_, rest)| rest))) {
+        if pattern::mentioned(
+            &self.policy.denied,
+            &format!("{program} {}", shown.split_once(' ').map_or("", |(_, rest)| rest)),
+        ) {
             self.found.push((Risk::Listed, shown.clone()));
         }
         if self.fetched.contains(&program) && (name.contains('/') || program == name) {

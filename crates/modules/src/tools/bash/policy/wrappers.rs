@@ -2,6 +2,7 @@
 
 use super::Risk;
 use super::code::{self, Source};
+use super::programs::Extent;
 use super::walk::{Input, Walk};
 use crate::tools::bash::shell::{Command, Word};
 
@@ -31,7 +32,9 @@ const INTERPRETERS: &[(&str, &[&str])] = &[
 fn wrapper(program: &str) -> Option<(&'static [&'static str], usize)> {
     Some(match program {
         "env" => (&["-u", "-C", "--unset", "--chdir"], 0),
-        "command" | "builtin" | "nohup" | "setsid" | "busybox" | "toybox" | "caffeinate" | "then" | "do" => (&[], 0),
+        "command" | "builtin" | "nohup" | "setsid" | "busybox" | "toybox" | "caffeinate" | "then" | "do" => {
+            (&[], 0)
+        }
         "exec" => (&["-a"], 0),
         "nice" => (&["-n"], 0),
         "ionice" => (&["-c", "-n", "-p"], 0),
@@ -112,7 +115,8 @@ impl Walk<'_> {
                 self.assigned(name, word, program);
                 rest = after;
             } else if text.len() > 1 && text.starts_with('-') {
-                rest = if valued.contains(&text.as_str()) { after.get(1..).unwrap_or_default() } else { after };
+                rest =
+                    if valued.contains(&text.as_str()) { after.get(1..).unwrap_or_default() } else { after };
             } else if before > 0 {
                 before -= 1;
                 rest = after;
@@ -151,7 +155,8 @@ impl Walk<'_> {
                 };
             }
             if !text.starts_with("--") && text.starts_with('-') && text.contains('c') {
-                let code = after.iter().find(|word| !word.literal().is_some_and(|text| text.starts_with('-')));
+                let code =
+                    after.iter().find(|word| !word.literal().is_some_and(|text| text.starts_with('-')));
                 return match code {
                     Some(code) => self.code(Source::Words(std::slice::from_ref(code)), shown),
                     None => self.found.push((Risk::Opaque, shown.to_owned())),
@@ -193,16 +198,18 @@ impl Walk<'_> {
             }
             return;
         }
-        let named = arguments.iter().find(|word| {
-            !word.literal().is_some_and(|text| text.starts_with('-') && text.len() > 1)
-        });
+        let named = arguments
+            .iter()
+            .find(|word| !word.literal().is_some_and(|text| text.starts_with('-') && text.len() > 1));
         match (named.map(Word::literal), input) {
             (Some(Some(file)), _) if file != "-" => {
                 self.sourced(&[Word::text(file)], Input::Nothing, shown);
             }
             (Some(None), _) => self.found.push((named.map_or(Risk::Opaque, code::risk_of), shown.to_owned())),
             (_, Input::Text(text)) if text.literal().is_some_and(|code| !code::reaches_out(&code)) => {}
-            (_, Input::Piped(stages)) if !arguments.iter().any(|word| word.literal().as_deref() == Some("-m")) => {
+            (_, Input::Piped(stages))
+                if !arguments.iter().any(|word| word.literal().as_deref() == Some("-m")) =>
+            {
                 match stages {
                     [only] if code::printed(only).is_some_and(|code| !code::reaches_out(&code)) => {}
                     _ => self.found.push((piped_risk(stages), shown.to_owned())),
@@ -260,9 +267,9 @@ impl Walk<'_> {
     }
 
     fn flagged_code(&mut self, arguments: &[Word], flags: &[&str], shown: &str) {
-        let at = arguments.iter().position(|word| {
-            word.literal().is_some_and(|text| flags.contains(&text.as_str()))
-        });
+        let at = arguments
+            .iter()
+            .position(|word| word.literal().is_some_and(|text| flags.contains(&text.as_str())));
         if let Some(code) = at.and_then(|at| arguments.get(at + 1)) {
             self.code(Source::Words(std::slice::from_ref(code)), shown);
         }
@@ -273,7 +280,8 @@ impl Walk<'_> {
 
     /// `find … -exec`, and `fd -x`.
     fn find(&mut self, arguments: &[Word], shown: &str) {
-        let is = |word: &Word, flags: &[&str]| word.literal().is_some_and(|text| flags.contains(&text.as_str()));
+        let is =
+            |word: &Word, flags: &[&str]| word.literal().is_some_and(|text| flags.contains(&text.as_str()));
         let option = |word: &&Word| word.literal().is_some_and(|text| text.starts_with(['-', '(', '!']));
         let roots: Vec<Word> = arguments.iter().take_while(|word| !option(word)).cloned().collect();
         let deletes = |program: &str| matches!(program, "rm" | "unlink" | "shred" | "rmdir" | "truncate");
@@ -283,7 +291,10 @@ impl Walk<'_> {
         }) {
             let end = |word: &&Word| !is(word, &[";", "+"]);
             let mut words: Vec<Word> = arguments.iter().skip(at + 1).take_while(end).cloned().collect();
-            deleted |= words.first().and_then(Word::name).is_some_and(|name| deletes(name.rsplit('/').next().unwrap_or("")));
+            deleted |= words
+                .first()
+                .and_then(Word::name)
+                .is_some_and(|name| deletes(name.rsplit('/').next().unwrap_or("")));
             for word in &mut words {
                 if word.shown().contains("{}") {
                     *word = roots.first().cloned().unwrap_or_else(|| Word::text("."));
@@ -295,14 +306,16 @@ impl Walk<'_> {
             self.found.push((Risk::Outside, shown.to_owned()));
         }
         if deleted {
-            self.removed(&roots, true, shown);
+            self.removed(&roots, Extent::Whole, shown);
             self.found.push((Risk::Destructive, shown.to_owned()));
         }
     }
 }
 
 fn is_write(arguments: &[Word]) -> bool {
-    arguments.iter().any(|word| word.literal().is_some_and(|text| text.starts_with("-fprint") || text == "-fls"))
+    arguments
+        .iter()
+        .any(|word| word.literal().is_some_and(|text| text.starts_with("-fprint") || text == "-fls"))
 }
 
 fn piped_risk(stages: &[Command]) -> Risk {

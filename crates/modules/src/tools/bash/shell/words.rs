@@ -74,7 +74,10 @@ impl Parser {
         let index: String = rest.iter().take(length).skip(name.len()).collect();
         let mut extra = Word::default();
         if index.contains('$') || index.contains('`') {
-            extra.parts.push(Part::Unknown(vec![parse_at(&format!(": {}", index.trim_matches(['[', ']', '+'])), self.depth + 1)?]));
+            extra.parts.push(Part::Unknown(vec![parse_at(
+                &format!(": {}", index.trim_matches(['[', ']', '+'])),
+                self.depth + 1,
+            )?]));
         }
         self.at += length + 1;
         let mut value = match self.peek() {
@@ -122,9 +125,9 @@ impl Parser {
                 Some('\n') => self.at += 1,
                 Some(next) => {
                     self.at += 1;
-                    word.push(next, true);
+                    word.push_quoted(next);
                 }
-                None => word.push('\\', true),
+                None => word.push_quoted('\\'),
             },
             '\'' => {
                 let text = self.until('\'', "'")?;
@@ -138,7 +141,7 @@ impl Parser {
             }
             '$' if self.peek() == Some('"') => {}
             '$' => word.parts.push(self.dollar()?),
-            c => word.push(c, false),
+            c => word.push(c),
         }
         Ok(())
     }
@@ -170,13 +173,13 @@ impl Parser {
                     Some('\n') => self.at += 1,
                     Some(next @ ('$' | '`' | '"' | '\\')) => {
                         self.at += 1;
-                        word.push(next, true);
+                        word.push_quoted(next);
                     }
-                    _ => word.push('\\', true),
+                    _ => word.push_quoted('\\'),
                 },
                 '`' => word.parts.push(self.backticks()?),
                 '$' => word.parts.push(self.dollar()?),
-                c => word.push(c, true),
+                c => word.push_quoted(c),
             }
         }
     }
@@ -300,49 +303,5 @@ impl Parser {
             }
             self.at += 1;
         }
-    }
-
-    /// The inside of `$'…'`, decoded.
-    fn ansi(&mut self) -> Result<String, Unreadable> {
-        let mut text = String::new();
-        loop {
-            let c = self.peek().ok_or(Unreadable::Unclosed("$'"))?;
-            self.at += 1;
-            match c {
-                '\'' => return Ok(text),
-                '\\' => {
-                    let escape = self.peek().ok_or(Unreadable::Unclosed("$'"))?;
-                    self.at += 1;
-                    match escape {
-                        'n' => text.push('\n'),
-                        't' => text.push('\t'),
-                        'r' => text.push('\r'),
-                        'e' | 'E' => text.push('\u{1b}'),
-                        'a' | 'b' | 'f' | 'v' => text.push(' '),
-                        'x' => text.extend(self.number(16, 2)),
-                        'u' => text.extend(self.number(16, 4)),
-                        'U' => text.extend(self.number(16, 8)),
-                        '0'..='7' => {
-                            self.at -= 1;
-                            text.extend(self.number(8, 3));
-                        }
-                        other => text.push(other),
-                    }
-                }
-                c => text.push(c),
-            }
-        }
-    }
-
-    fn number(&mut self, radix: u32, most: usize) -> Option<char> {
-        let (mut value, mut read) = (0_u32, 0);
-        while read < most
-            && let Some(digit) = self.peek().and_then(|c| c.to_digit(radix))
-        {
-            value = value.wrapping_mul(radix).wrapping_add(digit);
-            self.at += 1;
-            read += 1;
-        }
-        char::from_u32(value).filter(|c| *c != '\0')
     }
 }
