@@ -22,7 +22,7 @@ use crate::hooks::{Hooks, Outcome};
 use crate::journal::{Journal, JournalError, Recorder};
 use crate::ledger::Ledger;
 use crate::sync::{lock, read, write};
-use crate::watch::Deadlines;
+use crate::watch::{Deadlines, within};
 
 mod approvals;
 mod calls;
@@ -121,8 +121,8 @@ impl Coordinator {
             desk: approvals::Desk::new(),
             injections,
             turn: AtomicU64::new(parts.last_turn),
-            // A session that goes on must not give a request the id of an earlier one; no process makes more requests
-            // than records.
+            // Numbers name requests, and a session that goes on must not use a name again: no process uses more numbers
+            // than it makes records.
             numbers: AtomicU64::new(parts.last_sequence),
             pending: Mutex::default(),
             in_flight: Mutex::default(),
@@ -198,7 +198,10 @@ impl Coordinator {
 
     /// Makes everything recorded so far durable. Returns at once without a journal.
     pub async fn sync_journal(&self) -> Result<(), JournalError> {
-        self.0.recorder.sync().await
+        match within(self.deadlines().journal, self.0.recorder.sync()).await {
+            Ok(synced) => synced,
+            Err(fault) => Err(JournalError { message: fault.to_string() }),
+        }
     }
 
     pub(crate) fn record(&self, body: impl FnOnce() -> RecordBody) {

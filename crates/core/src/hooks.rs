@@ -2,19 +2,22 @@
 //!
 //! It dispatches and reports; it applies nothing. [`crate::coordinator::Coordinator::emit`] does both.
 
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::EventName;
+use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::contracts::{HookEvent, HookFailure, HookHandler};
 use crate::sync::{read, write};
-use crate::watch::{Fault, within};
+use crate::watch::{Fault, poll_once, waiting, within};
 
 mod outcome;
 mod pattern;
@@ -94,11 +97,16 @@ pub struct HandlerTiming {
     pub calls: u64,
     /// How often it failed.
     pub failures: u64,
-    /// All its time.
+    /// How many of its runs were timed: every one that did not answer at once, and some of the others.
+    pub timed: u64,
+    /// All the time of the timed runs.
     pub total_micros: u64,
-    /// Its longest run.
+    /// The longest of them.
     pub max_micros: u64,
 }
+
+/// Of the runs that answer at once, one in this many is timed, the first among them.
+const TIMED_EVERY: u64 = 8;
 
 type Answer = Result<Result<HookResult, HookFailure>, Fault>;
 
@@ -108,6 +116,7 @@ struct Registration {
     handler: Arc<dyn HookHandler>,
     calls: AtomicU64,
     failures: AtomicU64,
+    timed: AtomicU64,
     total_micros: AtomicU64,
     max_micros: AtomicU64,
 }
@@ -132,9 +141,16 @@ impl Hooks {
     #[doc(alias = "register")]
     pub fn on(&self, spec: HookSpec, handler: Arc<dyn HookHandler>) -> HandlerId {
         let id = HandlerId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let (calls, failures) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (total_micros, max_micros) = (AtomicU64::new(0), AtomicU64::new(0));
-        let entry = Arc::new(Registration { id, spec, handler, calls, failures, total_micros, max_micros });
+        let entry = Arc::new(Registration {
+            id,
+            spec,
+            handler,
+            calls: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            timed: AtomicU64::new(0),
+            total_micros: AtomicU64::new(0),
+            max_micros: AtomicU64::new(0),
+        });
         let mut registrations = write(&self.registrations);
         let at = registrations.partition_point(|known| known.spec.priority <= entry.spec.priority);
         let mut list = registrations.to_vec();
@@ -179,6 +195,7 @@ impl Hooks {
             pattern: known.spec.pattern.to_string(),
             calls: known.calls.load(Ordering::Relaxed),
             failures: known.failures.load(Ordering::Relaxed),
+            timed: known.timed.load(Ordering::Relaxed),
             total_micros: known.total_micros.load(Ordering::Relaxed),
             max_micros: known.max_micros.load(Ordering::Relaxed),
         };
@@ -189,25 +206,22 @@ impl Hooks {
     pub async fn dispatch(&self, mut event: HookEvent) -> Outcome {
         let registrations = Arc::clone(&read(&self.registrations));
         let mut outcome = Outcome::default();
-        let mut before = self.clock.now();
         for entry in registrations.iter().filter(|entry| entry.spec.pattern.matches(event.name.as_str())) {
-            let timeout = entry.spec.timeout.unwrap_or(self.default_timeout);
-            let answer = within(timeout, entry.handler.handle(&event)).await;
-            let after = self.clock.now();
-            entry.note(after.since(before), &answer);
-            before = after;
-            let error = match answer {
-                Ok(Ok(result)) => {
-                    outcome.take(&entry.spec.name, result, &mut event.data);
-                    if outcome.is_denied() {
-                        break;
-                    }
-                    continue;
-                }
-                Ok(Err(failure)) => failure.message,
-                Err(fault) => fault.to_string(),
+            let mut answer = None;
+            let since = entry.begin(&self.clock);
+            let mut running = entry.handler.handle(&event);
+            poll_fn(|cx| poll_once(running.as_mut(), cx, &mut answer)).await;
+            let answer = match answer {
+                Some(answer) => answer,
+                None => self.wait_for(entry, since, running.as_mut()).await,
             };
-            outcome.fail(&entry.spec.name, error, entry.spec.on_failure);
+            drop(running);
+            entry.end(since, &self.clock, &answer);
+            match answer {
+                Ok(Ok(result)) => outcome.take(&entry.spec.name, result, &mut event.data),
+                Ok(Err(failure)) => outcome.fail(&entry.spec.name, failure.message, entry.spec.on_failure),
+                Err(fault) => outcome.fail(&entry.spec.name, fault.to_string(), entry.spec.on_failure),
+            }
             if outcome.is_denied() {
                 break;
             }
@@ -216,14 +230,32 @@ impl Hooks {
         outcome
     }
 
+    /// Waits for a handler that did not answer at once; whoever makes an event wait is always timed.
+    async fn wait_for<F>(
+        &self,
+        entry: &Registration,
+        since: Option<Timestamp>,
+        running: Pin<&mut F>,
+    ) -> Answer
+    where
+        F: Future<Output = Result<HookResult, HookFailure>> + ?Sized,
+    {
+        let began = self.clock.now();
+        let answer = waiting(entry.spec.timeout.unwrap_or(self.default_timeout), running).await;
+        if since.is_none() {
+            entry.took(self.clock.now().since(began));
+        }
+        answer
+    }
+
     /// Asks every handler of an event for data, for decisions that gather proposals. No action has any effect here;
     /// a handler that fails or takes longer than `timeout` gives nothing.
     pub async fn collect(&self, event: HookEvent, timeout: Duration) -> Vec<Map<String, Value>> {
         let mut gathered = Vec::new();
         for entry in self.hearing(&event.name) {
-            let before = self.clock.now();
+            let since = entry.begin(&self.clock);
             let answer = within(timeout, entry.handler.handle(&event)).await;
-            entry.note(self.clock.now().since(before), &answer);
+            entry.end(since, &self.clock, &answer);
             if let Ok(Ok(result)) = answer {
                 gathered.extend(result.data);
             }
@@ -243,13 +275,26 @@ impl Hooks {
 }
 
 impl Registration {
-    fn note(&self, took: Duration, answer: &Answer) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.total_micros.fetch_add(micros, Ordering::Relaxed);
-        self.max_micros.fetch_max(micros, Ordering::Relaxed);
+    /// Counts a run and says when it began, if it is to be timed: looking at the clock costs as much as a handler that
+    /// has nothing to say.
+    fn begin(&self, clock: &Arc<dyn Clock>) -> Option<Timestamp> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        number.is_multiple_of(TIMED_EVERY).then(|| clock.now())
+    }
+
+    fn end(&self, since: Option<Timestamp>, clock: &Arc<dyn Clock>, answer: &Answer) {
+        if let Some(since) = since {
+            self.took(clock.now().since(since));
+        }
         if !matches!(answer, Ok(Ok(_))) {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn took(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.timed.fetch_add(1, Ordering::Relaxed);
+        self.total_micros.fetch_add(micros, Ordering::Relaxed);
+        self.max_micros.fetch_max(micros, Ordering::Relaxed);
     }
 }

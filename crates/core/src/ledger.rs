@@ -81,8 +81,11 @@ impl Drop for Holder {
 struct Tree {
     clock: Arc<dyn Clock>,
     // One lock for the whole tree: a reservation must see all its ancestors in one state. Held for additions only.
-    accounts: Mutex<BTreeMap<usize, Account>>,
+    // Boxed, because a node of the map has room for eleven and most trees are one session.
+    accounts: Mutex<Accounts>,
 }
+
+type Accounts = BTreeMap<usize, Box<Account>>;
 
 struct Account {
     session_id: SessionId,
@@ -93,7 +96,8 @@ struct Account {
     limits: Limits,
     opened: Timestamp,
     reserved: Amounts,
-    spent: BTreeMap<Arc<str>, Amounts>,
+    // Few spenders, and a map would take more room than all of them.
+    spent: Vec<(Arc<str>, Amounts)>,
     total: Amounts,
 }
 
@@ -114,7 +118,7 @@ impl Account {
             limits,
             opened,
             reserved: Amounts::default(),
-            spent: BTreeMap::new(),
+            spent: Vec::new(),
             total: Amounts::default(),
         }
     }
@@ -137,8 +141,10 @@ impl Account {
 
     fn spend(&mut self, spender: &Arc<str>, amounts: &Amounts) {
         self.total = self.total.plus(amounts);
-        let of_spender = self.spent.entry(Arc::clone(spender)).or_default();
-        *of_spender = of_spender.plus(amounts);
+        match self.spent.iter_mut().find(|(who, _)| who == spender) {
+            Some((_, of_spender)) => *of_spender = of_spender.plus(amounts),
+            None => self.spent.push((Arc::clone(spender), *amounts)),
+        }
     }
 }
 
@@ -157,7 +163,7 @@ impl Ledger {
     /// The ledger of a root session.
     pub fn root(session_id: SessionId, limits: Limits, clock: Arc<dyn Clock>) -> Self {
         let account = Account::new(session_id, None, 0, limits, clock.now());
-        let accounts = Mutex::new(BTreeMap::from([(0, account)]));
+        let accounts = Mutex::new(Accounts::from([(0, Box::new(account))]));
         let tree = Arc::new(Tree { clock, accounts });
         Self(Arc::new(Holder { tree, number: 0, _parent: None }))
     }
@@ -187,7 +193,7 @@ impl Ledger {
         let number = accounts.keys().next_back().map_or(0, |last| last + 1);
         let account =
             Account::new(session_id, Some(self.0.number), depth + 1, limits, self.0.tree.clock.now());
-        accounts.insert(number, account);
+        accounts.insert(number, Box::new(account));
         let (tree, parent) = (Arc::clone(&self.0.tree), Some(self.clone()));
         Ok(Self(Arc::new(Holder { tree, number, _parent: parent })))
     }
@@ -259,7 +265,7 @@ impl Ledger {
         });
     }
 
-    fn refuse_late(&self, accounts: &BTreeMap<usize, Account>, asked_by: &str) -> Result<(), LimitReached> {
+    fn refuse_late(&self, accounts: &Accounts, asked_by: &str) -> Result<(), LimitReached> {
         let now = self.0.tree.clock.now();
         for account in lineage(accounts, self.0.number) {
             let used = u64::try_from(now.since(account.opened).as_millis()).unwrap_or(u64::MAX);
@@ -272,7 +278,7 @@ impl Ledger {
 }
 
 fn refuse_over_limit(
-    accounts: &BTreeMap<usize, Account>,
+    accounts: &Accounts,
     account: usize,
     asked: &Amounts,
     asked_by: &str,
@@ -296,17 +302,13 @@ fn refuse_over_limit(
 }
 
 /// An account and its ancestors, up to the root.
-fn lineage(accounts: &BTreeMap<usize, Account>, from: usize) -> impl Iterator<Item = &Account> {
-    std::iter::successors(accounts.get(&from), |account| {
-        account.parent.and_then(|parent| accounts.get(&parent))
+fn lineage(accounts: &Accounts, from: usize) -> impl Iterator<Item = &Account> {
+    std::iter::successors(accounts.get(&from).map(Box::as_ref), |account| {
+        account.parent.and_then(|parent| accounts.get(&parent)).map(Box::as_ref)
     })
 }
 
-fn each_in_lineage(
-    accounts: &mut BTreeMap<usize, Account>,
-    from: usize,
-    mut visit: impl FnMut(&mut Account),
-) {
+fn each_in_lineage(accounts: &mut Accounts, from: usize, mut visit: impl FnMut(&mut Account)) {
     let mut next = Some(from);
     while let Some(account) = next.and_then(|number| accounts.get_mut(&number)) {
         visit(account);

@@ -22,6 +22,10 @@ use crate::report::{LoadEntry, LoadOutcome};
 use crate::sync::lock;
 use crate::watch::{catching, within};
 
+mod spec_pool;
+
+use spec_pool::SpecPool;
+
 /// Why a module of the mount plan did not come up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -153,6 +157,7 @@ pub struct Loader {
     finders: Vec<Arc<dyn ModuleFinder>>,
     opener: Option<Arc<dyn FolderOpener>>,
     expander: Option<Arc<dyn ConfigExpander>>,
+    specs: Arc<SpecPool>,
 }
 
 impl Loader {
@@ -190,10 +195,13 @@ impl Loader {
         coordinator: &Coordinator,
     ) -> (LoadEntry, Option<LoadError>) {
         let began = coordinator.now();
-        let cx = MountCx::new(coordinator.clone(), spec);
+        let mut cx = MountCx::new(coordinator.clone(), spec);
+        cx.specs = Some(Arc::clone(&self.specs));
         let mut found_in = None;
         let result = self.find_and_mount(spec, kind, &cx, &mut found_in).await;
-        let notes = std::mem::take(&mut *lock(&cx.notes));
+        let mut notes = std::mem::take(&mut *lock(&cx.notes));
+        // The report lives as long as its session, and most modules have one name.
+        notes.names.shrink_to_fit();
         let (outcome, error) = match result {
             Ok(Mounted::Ready) => (LoadOutcome::Mounted { names: notes.names }, None),
             Ok(Mounted::Skipped { reason }) => (LoadOutcome::Skipped { reason }, None),
@@ -307,6 +315,7 @@ pub struct MountCx {
     pub coordinator: Coordinator,
     module: ModuleId,
     instance_id: Option<String>,
+    specs: Option<Arc<SpecPool>>,
     notes: Mutex<Notes>,
 }
 
@@ -328,7 +337,7 @@ impl MountCx {
     /// A mount of an entry of a plan.
     pub fn new(coordinator: Coordinator, spec: &ModuleSpec) -> Self {
         let (module, instance_id) = (spec.module.clone(), spec.instance_id.clone());
-        Self { coordinator, module, instance_id, notes: Mutex::default() }
+        Self { coordinator, module, instance_id, specs: None, notes: Mutex::default() }
     }
 
     /// The module that is being mounted.
@@ -389,7 +398,10 @@ impl MountCx {
 
     /// Mounts a tool under the name of its spec.
     pub fn mount_tool(&self, tool: Arc<dyn Tool>) {
-        let spec = tool.spec();
+        let spec = match &self.specs {
+            Some(specs) => specs.share(tool.spec()),
+            None => Arc::new(tool.spec()),
+        };
         let name = spec.name.clone();
         if self.coordinator.tool(&name).is_some() {
             self.warn(format!("tool `{name}` of another module is replaced"));

@@ -70,6 +70,13 @@ impl LoadReport {
             .all(|entry| matches!(entry.outcome, LoadOutcome::Mounted { .. }) && entry.warnings.is_empty())
     }
 
+    /// Notes something about a module that came up.
+    pub(crate) fn warn(&mut self, module: &ModuleId, warning: String) {
+        if let Some(entry) = self.modules.iter_mut().rfind(|entry| entry.module == *module) {
+            entry.warnings.push(warning);
+        }
+    }
+
     pub(crate) fn add(&mut self, entry: LoadEntry) {
         self.modules.push(entry);
     }

@@ -79,7 +79,9 @@ impl RetryPolicy {
         {
             seconds = seconds.max(floor);
         }
-        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+        // More seconds than a duration holds is a long wait, not none.
+        let unheard_of = if seconds > 0.0 { Duration::MAX } else { Duration::ZERO };
+        Duration::try_from_secs_f64(seconds).unwrap_or(unheard_of)
     }
 }
 
@@ -149,6 +151,8 @@ mod tests {
     fn the_service_may_ask_for_more_than_the_cap() {
         let error = LlmError { retry_after: Some(120.0), ..unavailable() };
         assert_eq!(steady().delay(0, &error, 0.0).as_secs(), 120);
+        let absurd = LlmError { retry_after: Some(1e300), ..unavailable() };
+        assert_eq!(steady().delay(0, &absurd, 0.0), Duration::MAX);
         let deaf = RetryPolicy { honor_retry_after: false, ..steady() };
         assert_eq!(deaf.delay(0, &error, 0.0).as_secs(), 1);
     }

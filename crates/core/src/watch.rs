@@ -2,8 +2,8 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde::de::Error as _;
@@ -40,6 +40,9 @@ pub struct Deadlines {
     /// For a contributor.
     #[serde(with = "seconds")]
     pub contributor: Duration,
+    /// For the journal to make its records durable.
+    #[serde(with = "seconds")]
+    pub journal: Duration,
     /// For one cleanup.
     #[serde(with = "seconds")]
     pub cleanup: Duration,
@@ -62,6 +65,7 @@ impl Default for Deadlines {
             provider: Duration::from_secs(600),
             capability: Duration::from_secs(3_600),
             contributor: Duration::from_secs(10),
+            journal: Duration::from_secs(60),
             cleanup: Duration::from_secs(10),
             stall: Duration::from_secs(30),
             cancel_grace: Duration::from_millis(100),
@@ -111,14 +115,28 @@ pub(crate) enum Fault {
 ///
 /// The future is polled once before a timer is made: most calls are ready at once and should not pay for one.
 pub(crate) async fn within<T>(deadline: Duration, future: impl Future<Output = T>) -> Result<T, Fault> {
-    let mut guarded = pin!(catching(future));
-    let first = poll_fn(|cx| Poll::Ready(guarded.as_mut().poll(cx))).await;
-    if let Poll::Ready(answer) = first {
-        return answer;
+    let mut future = pin!(future);
+    let mut answer = None;
+    poll_fn(|cx| poll_once(future.as_mut(), cx, &mut answer)).await;
+    match answer {
+        Some(answer) => answer,
+        None => waiting(deadline, future).await,
     }
+}
+
+/// Waits for a future that did not answer at once.
+pub(crate) async fn waiting<T, F>(deadline: Duration, mut future: Pin<&mut F>) -> Result<T, Fault>
+where
+    F: Future<Output = T> + ?Sized,
+{
+    let answered = poll_fn(|cx| {
+        let mut answer = None;
+        poll_into(future.as_mut(), cx, &mut answer);
+        answer.map_or(Poll::Pending, Poll::Ready)
+    });
     tokio::select! {
         biased;
-        answer = guarded => answer,
+        answer = answered => answer,
         () = tokio::time::sleep(deadline) => Err(Fault::Late { deadline }),
     }
 }
@@ -126,12 +144,42 @@ pub(crate) async fn within<T>(deadline: Duration, future: impl Future<Output = T
 /// Turns a panic inside `future` into a value.
 pub(crate) async fn catching<T>(future: impl Future<Output = T>) -> Result<T, Fault> {
     let mut future = pin!(future);
-    // Whatever the future left half done is dropped with it and never looked at again.
-    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(panic) => Poll::Ready(Err(Fault::Panicked { message: panic_text(&*panic) })),
+    poll_fn(|cx| {
+        let mut answer = None;
+        poll_into(future.as_mut(), cx, &mut answer);
+        answer.map_or(Poll::Pending, Poll::Ready)
     })
     .await
+}
+
+/// Polls once, for `poll_fn`: always ready, with an answer in its place or without.
+///
+/// Answers of hooks are large and hooks are many, so the answer is put where it is wanted instead of being handed up.
+pub(crate) fn poll_once<T, F>(
+    future: Pin<&mut F>,
+    cx: &mut Context<'_>,
+    answer: &mut Option<Result<T, Fault>>,
+) -> Poll<()>
+where
+    F: Future<Output = T> + ?Sized,
+{
+    poll_into(future, cx, answer);
+    Poll::Ready(())
+}
+
+fn poll_into<T, F>(future: Pin<&mut F>, cx: &mut Context<'_>, answer: &mut Option<Result<T, Fault>>)
+where
+    F: Future<Output = T> + ?Sized,
+{
+    // Whatever the future left half done is dropped with it and never looked at again.
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        if let Poll::Ready(value) = future.poll(cx) {
+            *answer = Some(Ok(value));
+        }
+    }));
+    if let Err(panic) = caught {
+        *answer = Some(Err(Fault::Panicked { message: panic_text(&*panic) }));
+    }
 }
 
 #[cfg(test)]

@@ -9,15 +9,18 @@ use amplifier_protocol::module_info::ModuleKind;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::contexts::persistent::Persistent;
 use crate::contexts::simple::Simple;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
+use crate::tools::search::Search;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Mock, &Bash, &Echo, &Filesystem];
+pub static MODULES: &[&dyn Module] =
+    &[&LoopBasic, &Simple, &Persistent, &Mock, &Bash, &Echo, &Filesystem, &Search];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

@@ -3,3 +3,4 @@
 pub(crate) mod bash;
 pub(crate) mod echo;
 pub(crate) mod filesystem;
+pub(crate) mod search;

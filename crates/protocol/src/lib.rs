@@ -9,12 +9,14 @@
 //! | hooks and events | [`hook`], [`event`] |
 //! | sessions | [`status`], [`spend`], [`record`], [`time`] |
 //! | modules | [`module_info`] |
+//! | calls between processes | [`frame`] |
 
 #![deny(missing_docs)]
 
 pub mod chat;
 pub mod content;
 pub mod event;
+pub mod frame;
 pub mod hook;
 pub mod ids;
 pub mod llm_error;

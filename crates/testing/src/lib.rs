@@ -33,6 +33,7 @@ mod session;
 mod small_loop;
 mod small_tools;
 mod sync;
+pub mod wire;
 
 pub use approval::ScriptedApproval;
 pub use clock::ManualClock;

@@ -48,7 +48,8 @@ impl Pulse {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn count(&self) -> u64 {
+    /// How many beats there were. Whoever runs the call for somebody else passes them on.
+    pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -296,7 +296,9 @@ impl Coordinator {
                 reported = true;
                 let (owner, operation) = (call.owner.to_owned(), call.operation.to_owned());
                 let (waited_ms, deadline_ms) = (millis(quiet), millis(deadline));
-                self.report(CallStalled { owner, operation, waited_ms, deadline_ms }).await;
+                let stalled = CallStalled { owner, operation, waited_ms, deadline_ms };
+                // Boxed: seldom needed, and every call would carry its size.
+                Box::pin(self.report(stalled)).await;
             }
         }
         drop(entered);

@@ -92,7 +92,8 @@ impl Coordinator {
             return Emitted::untouched(event);
         }
         let (modified, data) = (outcome.modified, outcome.data.clone());
-        let applied = self.apply(outcome, &name, keep).await;
+        // Boxed: seldom needed, and much larger than the way past it.
+        let applied = Box::pin(self.apply(outcome, &name, keep)).await;
         let (event, decision) = match modified.then(|| serde_json::from_value(Value::Object(data))) {
             None => (event, applied.decision),
             Some(Ok(changed)) => (changed, applied.decision),
@@ -109,7 +110,7 @@ impl Coordinator {
     pub async fn emit_named(&self, name: EventName, data: Map<String, Value>) -> Emitted<Map<String, Value>> {
         let mut outcome = self.dispatch(name.clone(), data).await;
         let (modified, event) = (outcome.modified, std::mem::take(&mut outcome.data));
-        let applied = self.apply(outcome, &name, Keep::Store).await;
+        let applied = Box::pin(self.apply(outcome, &name, Keep::Store)).await;
         let Applied { decision, ephemeral, held, .. } = applied;
         Emitted { event, decision, modified, ephemeral, held }
     }
@@ -161,7 +162,7 @@ impl Coordinator {
             None => Outcome::of(hook_name, result.clone()),
         };
         let asked = !outcome.questions.is_empty();
-        let applied = self.apply(outcome, event, Keep::Store).await;
+        let applied = Box::pin(self.apply(outcome, event, Keep::Store)).await;
         if let Some(refused) = applied.refused.into_iter().find(InjectionRefused::is_too_large) {
             return Err(refused);
         }

@@ -117,7 +117,7 @@ impl Coordinator {
 
     /// Mounts a tool under the name of its spec, replacing another of that name.
     pub fn mount_tool(&self, owner: ModuleId, item: Arc<dyn Tool>) {
-        let spec = item.spec();
+        let spec = Arc::new(item.spec());
         drop(self.replace_tool(owner, spec, item));
     }
 
@@ -143,17 +143,16 @@ impl Coordinator {
         old.map(|old| Replaced::Provider(name.to_owned(), old))
     }
 
-    /// The spec comes with it: a tool makes its spec once.
+    /// The spec was read already: a tool makes its spec once.
     pub(crate) fn replace_tool(
         &self,
         owner: ModuleId,
-        spec: ToolSpec,
+        spec: Arc<ToolSpec>,
         item: Arc<dyn Tool>,
     ) -> Option<Replaced> {
-        let spec = Arc::new(spec);
-        let effects = item.effects();
-        let entry = MountedTool { tool: Mounted { owner, item }, spec: Arc::clone(&spec), effects };
-        write(&self.0.mounts).tools.insert(spec.name.clone(), entry).map(Replaced::Tool)
+        let (name, effects) = (spec.name.clone(), item.effects());
+        let entry = MountedTool { tool: Mounted { owner, item }, spec, effects };
+        write(&self.0.mounts).tools.insert(name, entry).map(Replaced::Tool)
     }
 
     /// Puts back what a mount that failed had replaced, where it stood.

@@ -39,7 +39,7 @@ pub enum Strictness {
 
 /// Everything a session is opened with. What is not set is absent.
 pub struct SessionBuilder {
-    plan: MountPlan,
+    plan: Arc<MountPlan>,
     loader: Arc<Loader>,
     clock: Arc<dyn Clock>,
     session_id: Option<SessionId>,
@@ -124,10 +124,10 @@ pub enum OpenFault {
 }
 
 impl SessionBuilder {
-    /// A root session of this plan.
-    pub fn new(plan: MountPlan, loader: Arc<Loader>, clock: Arc<dyn Clock>) -> Self {
+    /// A root session of this plan. Sessions of one plan may share it.
+    pub fn new(plan: impl Into<Arc<MountPlan>>, loader: Arc<Loader>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            plan,
+            plan: plan.into(),
             loader,
             clock,
             session_id: None,
@@ -215,7 +215,9 @@ impl SessionBuilder {
         let strictness = self.strictness;
         let (session, opening) =
             self.prepare().map_err(|fault| OpenError { fault, report: LoadReport::default() })?;
-        let mut report = LoadReport::default();
+        let plan = session.coordinator().plan();
+        let count = 2 + plan.providers.len() + plan.tools.len() + plan.hooks.len();
+        let mut report = LoadReport { modules: Vec::with_capacity(count) };
         // A parent that ends meanwhile waits for this claim, so that it cleans up everything that was mounted.
         let claim = OpeningClaim::take(&session.inner);
         let cancel = session.coordinator().cancel();
@@ -224,8 +226,11 @@ impl SessionBuilder {
             () = cancel.cancelled(CancelLevel::Immediate) => Err(OpenFault::Cancelled),
             result = opening.mount_all(&session, &mut report) => result,
         };
+        let unready =
+            if result.is_ok() { make_ready(session.coordinator(), &mut report).await } else { Vec::new() };
         if result.is_ok() && strictness == Strictness::Strict {
-            let failed: Vec<_> = report.failed().map(ToString::to_string).collect();
+            let failed: Vec<_> =
+                report.failed().map(ToString::to_string).chain(unready.iter().map(told)).collect();
             if !failed.is_empty() {
                 result = Err(OpenFault::Strict { failed });
             }
@@ -235,7 +240,7 @@ impl SessionBuilder {
             session.cleanup().await;
             return Err(OpenError { fault, report });
         }
-        opening.announce(&session, &report).await;
+        announce(session.coordinator(), &report, unready).await;
         // Set last: a report is the mark of a session that was opened.
         session.inner.report.get_or_init(|| report);
         Ok(session)
@@ -263,7 +268,7 @@ impl SessionBuilder {
         let coordinator = Coordinator::new(Parts {
             session_id: id.clone(),
             parent_id: self.parent.as_ref().map(|parent| parent.id().clone()),
-            plan: Arc::new(self.plan),
+            plan: self.plan,
             clock: Arc::clone(&self.clock),
             journal: self.journal,
             ledger,
@@ -385,29 +390,43 @@ impl Opening {
         }
         Ok(())
     }
+}
 
-    /// Everything is mounted: say what is missing, call those who waited for the others, and name the parent.
-    async fn announce(&self, session: &Session, report: &LoadReport) {
-        let coordinator = session.coordinator();
-        for LoadEntry { module, kind, outcome, .. } in &report.modules {
-            if let LoadOutcome::Failed { error } = outcome {
-                let (module_id, module_type, error) = (module.clone(), *kind, error.clone());
-                coordinator.emit(ModuleLoadFailed { module_id, module_type, error }).await;
-            }
+/// Calls those who waited for the others, in mounting order. A failure is a warning in the report and costs nobody else.
+async fn make_ready(coordinator: &Coordinator, report: &mut LoadReport) -> Vec<ModuleReadyFailed> {
+    let mut failed = Vec::new();
+    for (module_id, ready) in coordinator.take_ready() {
+        let error = match within(coordinator.deadlines().ready, ready.run(coordinator.clone())).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(failure)) => failure.to_string(),
+            Err(fault) => fault.to_string(),
+        };
+        let failure = ModuleReadyFailed { module_id, error };
+        report.warn(&failure.module_id, format!("not ready: {}", failure.error));
+        failed.push(failure);
+    }
+    failed
+}
+
+fn told(failure: &ModuleReadyFailed) -> String {
+    format!("`{}` is not ready: {}", failure.module_id, failure.error)
+}
+
+/// Says what did not come up, what is not ready, and whose child this is.
+async fn announce(coordinator: &Coordinator, report: &LoadReport, unready: Vec<ModuleReadyFailed>) {
+    for LoadEntry { module, kind, outcome, .. } in &report.modules {
+        if let LoadOutcome::Failed { error } = outcome {
+            let (module_id, module_type, error) = (module.clone(), *kind, error.clone());
+            coordinator.emit(ModuleLoadFailed { module_id, module_type, error }).await;
         }
-        for (module_id, ready) in coordinator.take_ready() {
-            let error = match within(coordinator.deadlines().ready, ready.run(coordinator.clone())).await {
-                Ok(Ok(())) => continue,
-                Ok(Err(failure)) => failure.to_string(),
-                Err(fault) => fault.to_string(),
-            };
-            coordinator.emit(ModuleReadyFailed { module_id, error }).await;
-        }
-        if let Some(parent) = coordinator.parent_id().cloned() {
-            let (session_id, plan) = (coordinator.session_id().clone(), coordinator.plan());
-            let (metadata, raw) = (plan.session.metadata.clone(), raw_plan(plan));
-            coordinator.emit(SessionFork { parent, session_id, metadata, raw }).await;
-        }
+    }
+    for failure in unready {
+        coordinator.emit(failure).await;
+    }
+    if let Some(parent) = coordinator.parent_id().cloned() {
+        let (session_id, plan) = (coordinator.session_id().clone(), coordinator.plan());
+        let (metadata, raw) = (plan.session.metadata.clone(), raw_plan(plan));
+        coordinator.emit(SessionFork { parent, session_id, metadata, raw }).await;
     }
 }
 

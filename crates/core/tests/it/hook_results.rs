@@ -23,21 +23,30 @@ async fn process(session: &Session, result: HookResult) -> HookResult {
     session.coordinator().process_hook_result(result, &PRE, "lint").await.unwrap()
 }
 
-fn injection(text: &str, ephemeral: bool) -> HookResult {
-    HookAction::InjectContext(Injection {
+fn injection(text: &str) -> Injection {
+    Injection {
         text: text.to_owned(),
         role: InjectionRole::User,
-        ephemeral,
+        ephemeral: false,
         append_to_last_tool_result: false,
-    })
-    .into()
+    }
+}
+
+/// An injection that stays in the conversation.
+fn lasting(text: &str) -> HookResult {
+    HookAction::InjectContext(injection(text)).into()
+}
+
+/// An injection for the next request only.
+fn passing(text: &str) -> HookResult {
+    HookAction::InjectContext(Injection { ephemeral: true, ..injection(text) }).into()
 }
 
 #[tokio::test]
 async fn an_injection_is_stored_with_its_role_and_where_it_came_from() {
     let stage = Stage::new();
     let session = stage.open().await;
-    process(&session, injection("mind the gap", false)).await;
+    process(&session, lasting("mind the gap")).await;
     let stored = stage.context.stored();
     assert_eq!((stored.len(), stored[0].role), (1, Role::User));
     assert_eq!(stage.context.texts(), ["mind the gap"]);
@@ -52,16 +61,16 @@ async fn an_injection_above_the_size_limit_is_an_error_and_one_at_the_limit_is_s
     let stage = Stage::new().session(json!({"injection_size_limit": 10}));
     let session = stage.open().await;
     let hub = session.coordinator();
-    let refused = hub.process_hook_result(injection(&"x".repeat(11), false), &PRE, "lint").await.unwrap_err();
+    let refused = hub.process_hook_result(lasting(&"x".repeat(11)), &PRE, "lint").await.unwrap_err();
     assert!(refused.to_string().contains("exceeds 10 characters"), "{refused}");
     assert_eq!(
         (stage.context.stored().len(), hub.injected_tokens()),
         (0, 0),
         "nothing stored, nothing charged"
     );
-    process(&session, injection(&"x".repeat(10), false)).await;
+    process(&session, lasting(&"x".repeat(10))).await;
     assert_eq!(stage.context.stored().len(), 1);
-    let refused = hub.process_hook_result(injection(&"ä".repeat(6), false), &PRE, "lint").await;
+    let refused = hub.process_hook_result(lasting(&"ä".repeat(6)), &PRE, "lint").await;
     assert!(refused.is_err(), "the limit counts bytes: six of these are twelve");
 }
 
@@ -70,18 +79,18 @@ async fn limits_that_the_plan_does_not_name_are_those_of_the_specification_and_n
     let stage = Stage::new();
     let session = stage.open().await;
     let hub = session.coordinator();
-    assert!(hub.process_hook_result(injection(&"x".repeat(10_241), false), &PRE, "h").await.is_err());
+    assert!(hub.process_hook_result(lasting(&"x".repeat(10_241)), &PRE, "h").await.is_err());
     for _ in 0..3 {
-        process(&session, injection(&"x".repeat(10_240), true)).await;
+        process(&session, passing(&"x".repeat(10_240))).await;
     }
     assert_eq!(hub.injected_tokens(), 3 * 2_560);
-    process(&session, injection(&"x".repeat(10_240), true)).await;
+    process(&session, passing(&"x".repeat(10_240))).await;
     assert_eq!(hub.injected_tokens(), 3 * 2_560, "a fourth would pass 10,000");
 
     let stage =
         Stage::new().session(json!({"injection_size_limit": null, "injection_budget_per_turn": null}));
     let session = stage.open().await;
-    process(&session, injection(&"x".repeat(100_000), false)).await;
+    process(&session, lasting(&"x".repeat(100_000))).await;
     assert_eq!(stage.context.stored().len(), 1);
 }
 
@@ -89,8 +98,8 @@ async fn limits_that_the_plan_does_not_name_are_those_of_the_specification_and_n
 async fn an_injection_over_the_turns_budget_is_refused_with_an_event_that_names_the_hook_unlike_upstream() {
     let stage = Stage::new().session(json!({"injection_budget_per_turn": 10}));
     let session = stage.open().await;
-    process(&session, injection(&"a".repeat(40), false)).await;
-    process(&session, injection("bbbb", false)).await;
+    process(&session, lasting(&"a".repeat(40))).await;
+    process(&session, lasting("bbbb")).await;
     assert_eq!(stage.context.stored().len(), 1, "the second is refused");
     let told = stage.ear.payloads("policy:violation");
     assert_eq!(told.len(), 1);
@@ -105,7 +114,7 @@ async fn the_budget_is_per_turn_for_real() {
     let stage = Stage::new().session(json!({"injection_budget_per_turn": 10})).orchestrator(orchestrator(
         |_, cx| async move {
             let before = cx.coordinator.injected_tokens();
-            let text = injection(&"a".repeat(40), false);
+            let text = lasting(&"a".repeat(40));
             cx.coordinator.process_hook_result(text, &PRE, "lint").await.unwrap();
             Ok(before.to_string())
         },
@@ -121,7 +130,7 @@ async fn the_budget_is_per_turn_for_real() {
 async fn an_ephemeral_injection_is_charged_and_not_stored() {
     let stage = Stage::new();
     let session = stage.open().await;
-    process(&session, injection(&"e".repeat(40), true)).await;
+    process(&session, passing(&"e".repeat(40))).await;
     assert_eq!((stage.context.stored().len(), session.coordinator().injected_tokens()), (0, 10));
 }
 
@@ -129,8 +138,8 @@ async fn an_ephemeral_injection_is_charged_and_not_stored() {
 async fn an_empty_injection_does_nothing_and_control_characters_never_reach_the_model() {
     let stage = Stage::new();
     let session = stage.open().await;
-    process(&session, injection("", false)).await;
-    process(&session, injection("a\u{0}b\u{1b}c\td\n", false)).await;
+    process(&session, lasting("")).await;
+    process(&session, lasting("a\u{0}b\u{1b}c\td\n")).await;
     assert_eq!(stage.context.texts(), ["abc\td\n"]);
 }
 
@@ -311,8 +320,8 @@ async fn an_answer_that_needs_nothing_comes_back_as_it_was() {
 async fn a_result_handed_in_twice_is_applied_once_even_when_others_came_between() {
     let stage = Stage::new()
         .session(json!({"injection_budget_per_turn": null}))
-        .hook("a", on("tool:pre"), answering(injection("from pre", false)))
-        .hook("b", on("tool:post"), answering(injection("from post", false)));
+        .hook("a", on("tool:pre"), answering(lasting("from pre")))
+        .hook("b", on("tool:post"), answering(lasting("from post")));
     let session = stage.open().await;
     let hub = session.coordinator();
     let post: EventName = "tool:post".parse().unwrap();
@@ -329,10 +338,10 @@ async fn a_result_handed_in_twice_is_applied_once_even_when_others_came_between(
 #[tokio::test]
 async fn a_remote_loop_hands_in_one_flat_result_and_everything_the_hooks_said_is_done() {
     let screen = Screen::default();
-    let mixed = injection("stays", false).showing("one", MessageLevel::Info);
+    let mixed = lasting("stays").showing("one", MessageLevel::Info);
     let stage = Stage::new()
         .hook("a", on("tool:pre").priority(1), answering(mixed))
-        .hook("b", on("tool:pre").priority(2), answering(injection("passes", true)))
+        .hook("b", on("tool:pre").priority(2), answering(passing("passes")))
         .hook("c", on("tool:pre").priority(3), answering(HookResult::ask("first?")))
         .hook("d", on("tool:pre").priority(4), answering(HookResult::ask("second?")));
     let session = stage.builder().display(Arc::new(screen.clone())).open().await.unwrap();
@@ -345,7 +354,8 @@ async fn a_remote_loop_hands_in_one_flat_result_and_everything_the_hooks_said_is
     let flat = session.coordinator().dispatch_for_remote(PRE, map(json!({"tool_name": "t"}))).await;
     assert!(matches!(flat.action, HookAction::AskUser(_)));
     let done = process(&session, flat).await;
-    assert_eq!(done.action, HookAction::Continue);
+    let HookAction::InjectContext(left) = done.action else { panic!("{:?}", done.action) };
+    assert_eq!((left.text.as_str(), left.ephemeral), ("passes", true), "left for the next request");
     assert_eq!(asked.read(), ["first?", "second?"], "every question, unlike upstream");
     assert_eq!((stage.context.texts(), screen.texts()), (vec!["stays".to_owned()], vec!["one".to_owned()]));
 }
@@ -355,14 +365,14 @@ async fn an_injection_that_cannot_be_stored_is_told_and_not_lost_in_silence() {
     let stage = Stage::new();
     let session = stage.open().await;
     session.coordinator().unmount(&amplifier_core::coordinator::MountPoint::Context, None).unwrap();
-    process(&session, injection("homeless", false)).await;
+    process(&session, lasting("homeless")).await;
     let told = &stage.ear.payloads("policy:violation")[0];
     assert_eq!((&told["policy"], &told["source"]), (&json!("context"), &json!("lint")));
 }
 
 #[tokio::test]
 async fn held_injections_are_stored_when_the_caller_says_so() {
-    let stage = Stage::new().hook("a", on("tool:pre"), answering(injection("later", false)));
+    let stage = Stage::new().hook("a", on("tool:pre"), answering(lasting("later")));
     let session = stage.open().await;
     let hub = session.coordinator();
     let emitted = hub.emit_holding(ToolPre::default()).await;

@@ -5,6 +5,7 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use amplifier_core::clock::Clock;
 use amplifier_core::contracts::{
@@ -408,7 +409,8 @@ impl DisplaySystem for Screen {
 pub struct FnModule<F> {
     id: ModuleId,
     kind: ModuleKind,
-    hangs: bool,
+    // How long mounting takes; `None` is for ever.
+    takes: Option<Duration>,
     mount: F,
 }
 
@@ -417,7 +419,15 @@ pub fn module<F>(id: &str, kind: ModuleKind, mount: F) -> Arc<dyn Module>
 where
     F: Fn(Value, &MountCx) -> Result<Mounted, LoadError> + Send + Sync + 'static,
 {
-    Arc::new(FnModule { id: id.parse().unwrap(), kind, hangs: false, mount })
+    Arc::new(FnModule { id: id.parse().unwrap(), kind, takes: Some(Duration::ZERO), mount })
+}
+
+/// A module that takes its time to mount, having done what the closure does.
+pub fn slow_module<F>(id: &str, kind: ModuleKind, takes: Duration, mount: F) -> Arc<dyn Module>
+where
+    F: Fn(Value, &MountCx) -> Result<Mounted, LoadError> + Send + Sync + 'static,
+{
+    Arc::new(FnModule { id: id.parse().unwrap(), kind, takes: Some(takes), mount })
 }
 
 /// A module that never finishes mounting, having done what the closure does.
@@ -425,7 +435,7 @@ pub fn hanging_module<F>(id: &str, kind: ModuleKind, mount: F) -> Arc<dyn Module
 where
     F: Fn(Value, &MountCx) -> Result<Mounted, LoadError> + Send + Sync + 'static,
 {
-    Arc::new(FnModule { id: id.parse().unwrap(), kind, hangs: true, mount })
+    Arc::new(FnModule { id: id.parse().unwrap(), kind, takes: None, mount })
 }
 
 #[async_trait]
@@ -443,7 +453,14 @@ where
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         let mounted = (self.mount)(config, cx);
-        if self.hangs { std::future::pending().await } else { mounted }
+        match self.takes {
+            Some(Duration::ZERO) => mounted,
+            Some(takes) => {
+                tokio::time::sleep(takes).await;
+                mounted
+            }
+            None => std::future::pending().await,
+        }
     }
 }
 

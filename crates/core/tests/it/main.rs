@@ -10,7 +10,12 @@
 
 mod coordinator;
 mod hook_results;
+mod hooks;
+mod hostile;
+mod interleavings;
+mod journal;
 mod kit;
+mod ledger;
 mod open;
 mod providers;
 mod session;

@@ -192,7 +192,7 @@ async fn a_tool_that_takes_anothers_name_is_mounted_with_a_warning() {
 #[tokio::test]
 async fn a_string_form_slot_gets_its_config_and_source_from_the_sections_beside_it() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let hints = Arc::new(Mutex::new(Vec::new()));
+    let hints = Hints::default();
     let configs = Arc::clone(&seen);
     let looping = module("loop-test", ModuleKind::Orchestrator, move |config, cx| {
         configs.lock().unwrap().push(config);
@@ -217,10 +217,12 @@ async fn a_string_form_slot_gets_its_config_and_source_from_the_sections_beside_
     assert_eq!(of_loop, [&Some(json!("git+https://x")), &Some(json!("git+https://x"))]);
 }
 
+type Hints = Arc<Mutex<Vec<(String, Option<Value>)>>>;
+
 /// Resolves from a shelf and keeps the hints it was given.
 struct ShelfResolver {
     shelf: Shelf,
-    hints: Arc<Mutex<Vec<(String, Option<Value>)>>>,
+    hints: Hints,
 }
 
 struct Here(Resolved);
@@ -379,7 +381,7 @@ async fn a_module_that_panics_while_mounting_costs_itself_only() {
 }
 
 /// A module and its ready callback, which writes into the diary.
-fn ready(id: &str, kind: ModuleKind, diary: &Diary, fails: bool) -> Arc<dyn Module> {
+fn ready(id: &str, kind: ModuleKind, diary: &Diary, outcome: Result<(), TaskFailure>) -> Arc<dyn Module> {
     let diary = diary.clone();
     module(id, kind, move |_, cx| {
         let name = cx.module().to_string();
@@ -390,11 +392,11 @@ fn ready(id: &str, kind: ModuleKind, diary: &Diary, fails: bool) -> Arc<dyn Modu
             _ => {}
         }
         diary.note(format!("mount {name}"));
-        let diary = diary.clone();
+        let (diary, outcome) = (diary.clone(), outcome.clone());
         cx.on_session_ready(move |hub: amplifier_core::coordinator::Coordinator| async move {
             let tools = hub.tool_specs().len();
             diary.note(format!("ready {name}, {tools} tools"));
-            if fails { Err(TaskFailure::new("not ready")) } else { Ok(()) }
+            outcome
         });
         Ok(Mounted::Ready)
     })
@@ -404,11 +406,11 @@ fn ready(id: &str, kind: ModuleKind, diary: &Diary, fails: bool) -> Arc<dyn Modu
 async fn ready_callbacks_run_after_every_mount_in_mounting_order_and_one_failure_stops_none() {
     let diary = Diary::default();
     let stage = Stage::new()
-        .on_shelf(ready("loop-test", ModuleKind::Orchestrator, &diary, false))
-        .module(ready("provider-a", ModuleKind::Provider, &diary, true))
-        .module(ready("tool-a", ModuleKind::Tool, &diary, false))
-        .module(ready("hooks-a", ModuleKind::Hook, &diary, false));
-    stage.open().await;
+        .on_shelf(ready("loop-test", ModuleKind::Orchestrator, &diary, Ok(())))
+        .module(ready("provider-a", ModuleKind::Provider, &diary, Err(TaskFailure::new("not ready"))))
+        .module(ready("tool-a", ModuleKind::Tool, &diary, Ok(())))
+        .module(ready("hooks-a", ModuleKind::Hook, &diary, Ok(())));
+    let session = stage.open().await;
     assert_eq!(
         diary.read(),
         [
@@ -425,13 +427,17 @@ async fn ready_callbacks_run_after_every_mount_in_mounting_order_and_one_failure
     let told = stage.ear.payloads("module:on_session_ready_failed");
     assert_eq!((told.len(), &told[0]["module_id"]), (1, &json!("provider-a")));
     assert_eq!(told[0]["error"], "not ready");
+    let warned: Vec<_> = session.report().modules.iter().flat_map(|entry| &entry.warnings).collect();
+    assert_eq!(warned, ["not ready: not ready"], "and it stands in the load report");
+    let strict = stage.builder().strictness(Strictness::Strict).open().await.err().expect("strict");
+    assert!(strict.to_string().contains("`provider-a` is not ready"), "{strict}");
 }
 
 #[tokio::test]
 async fn a_childs_ready_callbacks_are_done_before_its_fork_is_told() {
     let diary = Diary::default();
     let noted = diary.clone();
-    let stage = Stage::new().module(ready("tool-a", ModuleKind::Tool, &diary, false)).hook(
+    let stage = Stage::new().module(ready("tool-a", ModuleKind::Tool, &diary, Ok(()))).hook(
         "fork",
         on("session:fork"),
         hook(move |_| {

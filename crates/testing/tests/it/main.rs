@@ -10,4 +10,5 @@
 
 mod fakes;
 mod native;
+mod wire;
 mod wrong;

@@ -1,0 +1,64 @@
+//! Every row of the table keeps the module contract, and what it mounts keeps the contract of its kind.
+
+use amplifier_modules::MODULES;
+use amplifier_protocol::module_info::ModuleKind;
+use amplifier_testing::{TestCoordinator, conformance, wire};
+use serde_json::{Map, json};
+
+use crate::kit::built_in;
+
+/// A hub with one built-in module mounted.
+async fn hub_with(id: &str) -> TestCoordinator {
+    let hub = TestCoordinator::new();
+    hub.mount(&*built_in(id).await, json!({})).await.unwrap();
+    hub
+}
+
+fn of_kind(kind: ModuleKind) -> Vec<String> {
+    let rows = MODULES.iter().filter(|module| module.kind() == kind);
+    rows.map(|module| module.id().to_string()).collect()
+}
+
+#[tokio::test]
+async fn every_row_keeps_the_module_contract() {
+    for module in MODULES {
+        let id = module.id().to_string();
+        conformance::module(async || built_in(&id).await, Map::new()).await.assert();
+    }
+}
+
+#[tokio::test]
+async fn every_tool_keeps_the_tool_contract_here_and_over_a_wire() {
+    for id in of_kind(ModuleKind::Tool) {
+        for spec in hub_with(&id).await.tool_specs() {
+            let make = async || hub_with(&id).await.tool(&spec.name).unwrap();
+            conformance::tool(make).await.assert();
+            conformance::tool(async || wire::tool(make().await).await.unwrap()).await.assert();
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_provider_keeps_the_provider_contract_here_and_over_a_wire() {
+    for id in of_kind(ModuleKind::Provider) {
+        let make = async || hub_with(&id).await.providers().remove(0).1;
+        conformance::provider(make).await.assert();
+        conformance::provider(async || wire::provider(make().await).await.unwrap()).await.assert();
+    }
+}
+
+#[tokio::test]
+async fn every_context_keeps_the_context_contract_here_and_over_a_wire() {
+    for id in of_kind(ModuleKind::Context) {
+        let make = async || hub_with(&id).await.context().unwrap();
+        conformance::context(make).await.assert();
+        conformance::context(async || wire::context(make().await)).await.assert();
+    }
+}
+
+#[tokio::test]
+async fn every_loop_keeps_the_orchestrator_contract() {
+    for id in of_kind(ModuleKind::Orchestrator) {
+        conformance::orchestrator(async || hub_with(&id).await.orchestrator().unwrap()).await.assert();
+    }
+}
