@@ -60,8 +60,7 @@ impl Module for Bash {
             }
         }
         let asks = config.require_approval != Approval::Never;
-        let bench = Bench::new(config, sandbox, cx.coordinator.clone());
-        let bench = Arc::new(bench.map_err(|error| failed(format!("no place for notes: {error}")))?);
+        let bench = Arc::new(Bench::new(config, sandbox, cx.coordinator.clone()));
         if asks {
             let pattern = "tool:pre".parse().map_err(|error| failed(format!("{error}")))?;
             let spec = HookSpec::new(pattern, "tool-bash").priority(GATE_PRIORITY).closed();

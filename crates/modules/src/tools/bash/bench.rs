@@ -31,8 +31,8 @@ pub(super) struct Bench {
     coordinator: Coordinator,
     sandbox: Sandbox,
     shell: &'static str,
-    /// Holds what commands leave and what they see as `/tmp`; goes with the session.
-    scratch: TempDir,
+    /// Holds what commands leave and what they see as `/tmp`; made for the first command, gone with the session.
+    scratch: Mutex<Option<TempDir>>,
     places: Option<Arc<Semaphore>>,
     /// The base and the folder that `cd` led to from there.
     moved: Mutex<Option<(PathBuf, PathBuf)>>,
@@ -60,27 +60,23 @@ pub(super) struct Started {
 }
 
 impl Bench {
-    pub(super) fn new(config: Config, sandbox: Sandbox, coordinator: Coordinator) -> std::io::Result<Self> {
-        let scratch = tempfile::Builder::new().prefix("amplifier-bash-").tempdir()?;
-        for folder in ["notes", "tmp"] {
-            std::fs::create_dir(scratch.path().join(folder))?;
-        }
+    pub(super) fn new(config: Config, sandbox: Sandbox, coordinator: Coordinator) -> Self {
         let shells = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
         let shell = shells.into_iter().find(|shell| Path::new(shell).exists()).unwrap_or("/bin/sh");
-        Ok(Self {
+        Self {
             places: config.max_concurrent.map(|most| Arc::new(Semaphore::new(most))),
             config,
             asked: Asked::default(),
             coordinator,
             sandbox,
             shell,
-            scratch,
+            scratch: Mutex::default(),
             moved: Mutex::default(),
             live: Mutex::default(),
             jobs: Mutex::default(),
             started: AtomicU64::new(1),
             closed: AtomicBool::new(false),
-        })
+        }
     }
 
     /// The folder in which work is done.
@@ -134,17 +130,7 @@ impl Bench {
                 "SandboxMissing",
             );
         }
-        let place = match &self.places {
-            None => None,
-            Some(places) => match Arc::clone(places).try_acquire_owned() {
-                Ok(place) => Some(place),
-                Err(_) => {
-                    let most = self.config.max_concurrent.unwrap_or_default();
-                    let message = format!("Command rejected: concurrent command limit of {most} reached");
-                    return refused(message, "TooMany");
-                }
-            },
-        };
+        let place = self.place()?;
         let workspace = self.workspace()?;
         let (mut folder, mut remark) = (self.folder()?, None);
         if !folder.is_dir() && folder != workspace {
@@ -156,10 +142,19 @@ impl Bench {
             folder.clone_from(&workspace);
         }
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let note = self.scratch.path().join("notes").join(number.to_string());
-        let launch = self.launch(command, number, &folder, &note, workspace);
-        let running = match process::start(launch).await {
-            Ok(running) => running,
+        let started = match self.scratch() {
+            Ok(scratch) => {
+                let folders =
+                    Folders { workspace, notes: scratch.join("notes"), temporary: scratch.join("tmp") };
+                let note = folders.notes.join(number.to_string());
+                let mark = format!("{}{number};", mark(&scratch));
+                let launch = self.launch(command, mark, &folder, &note, folders);
+                process::start(launch).await.map(|running| (running, note))
+            }
+            Err(error) => Err(error),
+        };
+        let (running, note) = match started {
+            Ok(started) => started,
             Err(error) => {
                 return refused(
                     format!("the shell does not start in {}: {error}", folder.display()),
@@ -178,14 +173,19 @@ impl Bench {
         Ok(Started { running, folder, note, remark, _place: place })
     }
 
-    fn launch(&self, command: &str, number: u64, folder: &Path, note: &Path, workspace: PathBuf) -> Launch {
+    /// A place among the commands that may run side by side.
+    fn place(&self) -> Result<Option<OwnedSemaphorePermit>, ToolFailure> {
+        let Some(places) = &self.places else { return Ok(None) };
+        Arc::clone(places).try_acquire_owned().map(Some).map_err(|_| {
+            let most = self.config.max_concurrent.unwrap_or_default();
+            let message = format!("Command rejected: concurrent command limit of {most} reached");
+            ToolFailure::new(message).of_kind("TooMany")
+        })
+    }
+
+    fn launch(&self, command: &str, mark: String, folder: &Path, note: &Path, folders: Folders) -> Launch {
         let mut variables =
             environment::sifted(environment::of_this_process(), &self.config.pass_env, &self.config.env);
-        let folders = Folders {
-            workspace,
-            notes: self.scratch.path().join("notes"),
-            temporary: self.scratch.path().join("tmp"),
-        };
         // On the same line, so that line numbers in messages stay those of the command.
         let script = format!("trap 'pwd -P >|\"${FOLDER_NOTE}\" 2>/dev/null' EXIT; {command}");
         let arguments = vec!["-c".into(), script.into()];
@@ -206,15 +206,22 @@ impl Bench {
             arguments,
             folder: folder.to_path_buf(),
             variables,
-            mark: format!("{}.{number};", self.mark()),
+            mark,
             limit: self.config.max_output_bytes,
             confinement,
         }
     }
 
-    /// Names every process of this session and no other.
-    fn mark(&self) -> String {
-        self.scratch.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    fn scratch(&self) -> std::io::Result<PathBuf> {
+        let mut scratch = lock(&self.scratch);
+        if let Some(made) = &*scratch {
+            return Ok(made.path().to_path_buf());
+        }
+        let made = tempfile::Builder::new().prefix("amplifier-bash-").tempdir()?;
+        for folder in ["notes", "tmp"] {
+            std::fs::create_dir(made.path().join(folder))?;
+        }
+        Ok(scratch.insert(made).path().to_path_buf())
     }
 
     /// Takes over the folder that a command ended in. One that did not move moves nobody else.
@@ -278,9 +285,23 @@ impl Bench {
             stopping.spawn(async move { running.stop(Duration::from_millis(500)).await });
         }
         while stopping.join_next().await.is_some() {}
-        let mark = self.mark();
-        drop(tokio::task::spawn_blocking(move || process::sweep(&format!("{mark}."))).await);
+        let scratch = lock(&self.scratch).take();
+        // Whatever left its group is found by its mark; then nothing writes to the folder any more.
+        drop(
+            tokio::task::spawn_blocking(move || {
+                if let Some(scratch) = scratch {
+                    process::sweep(&mark(scratch.path()));
+                }
+            })
+            .await,
+        );
     }
+}
+
+/// Names every process of this session and no other.
+fn mark(scratch: &Path) -> String {
+    let name = scratch.file_name().map(|name| name.to_string_lossy().into_owned());
+    format!("{}.", name.unwrap_or_default())
 }
 
 impl Drop for Bench {
