@@ -18,12 +18,13 @@ use crate::hooks::redaction::Redaction;
 use crate::hooks::shell::Shell;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
+use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
 use crate::tools::search::Search;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell];
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell, &Bash];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

@@ -7,6 +7,9 @@
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
+mod bash;
+mod bash_ends;
+mod bash_sandbox;
 mod conformance;
 mod context_simple;
 mod filesystem;
