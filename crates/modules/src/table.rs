@@ -16,15 +16,17 @@ use crate::hooks::backup::Backup;
 use crate::hooks::logging::Logging;
 use crate::hooks::redaction::Redaction;
 use crate::hooks::shell::Shell;
+use crate::hooks::scheduler_cost_aware::SchedulerCostAware;
+use crate::hooks::scheduler_heuristic::SchedulerHeuristic;
+use crate::hooks::status_context::StatusContext;
+use crate::hooks::streaming_ui::StreamingUi;
+use crate::hooks::todo_reminder::TodoReminder;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
-use crate::tools::search::Search;
-
-/// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell, &Bash];
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell, &Bash, &Skills, &TaskModule, &TodoModule, &SchedulerCostAware, &SchedulerHeuristic, &StatusContext, &StreamingUi, &TodoReminder];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

@@ -11,6 +11,7 @@ mod bash;
 mod bash_ends;
 mod bash_sandbox;
 mod conformance;
+<<<<<<< HEAD
 mod context_simple;
 mod filesystem;
 mod filesystem_changes;
@@ -29,3 +30,12 @@ mod hooks_kit;
 mod hooks_logging;
 mod hooks_redaction;
 mod hooks_shell;
+=======
+mod schedulers;
+mod skills;
+mod stage;
+mod status_context;
+mod streaming_ui;
+mod task;
+mod todo;
+>>>>>>> wt-small
