@@ -11,12 +11,15 @@ use serde_json::Value;
 
 use crate::contexts::simple::Simple;
 use crate::orchestrators::loop_basic::LoopBasic;
+use crate::orchestrators::loop_events::LoopEvents;
+use crate::orchestrators::loop_streaming::LoopStreaming;
 use crate::providers::mock::Mock;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Mock, &Echo, &Filesystem];
+pub static MODULES: &[&dyn Module] =
+    &[&LoopBasic, &LoopStreaming, &LoopEvents, &Simple, &Mock, &Echo, &Filesystem];
 
 /// Finds modules in the table.
 pub struct BuiltIns;
