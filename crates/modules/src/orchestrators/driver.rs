@@ -189,7 +189,10 @@ impl Turn<'_> {
         if ending.status == TurnStatus::Cancelled {
             let note = match std::mem::take(&mut self.partial) {
                 partial if partial.is_empty() => CANCELLED_NOTE.to_owned(),
-                partial => format!("{partial}\n\n{CANCELLED_NOTE}"),
+                partial => {
+                    ending.answer.clone_from(&partial);
+                    format!("{partial}\n\n{CANCELLED_NOTE}")
+                }
             };
             if let Err(error) = self.store(Message::text(Role::Assistant, note)).await {
                 ending = Ending { status: TurnStatus::Error, error: Some(error), ..ending };
