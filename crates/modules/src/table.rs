@@ -22,11 +22,13 @@ use crate::hooks::status_context::StatusContext;
 use crate::hooks::streaming_ui::StreamingUi;
 use crate::hooks::todo_reminder::TodoReminder;
 use crate::orchestrators::loop_basic::LoopBasic;
+use crate::orchestrators::loop_events::LoopEvents;
+use crate::orchestrators::loop_streaming::LoopStreaming;
 use crate::providers::mock::Mock;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell, &Bash, &Skills, &TaskModule, &TodoModule, &SchedulerCostAware, &SchedulerHeuristic, &StatusContext, &StreamingUi, &TodoReminder];
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell, &Bash, &Skills, &TaskModule, &TodoModule, &SchedulerCostAware, &SchedulerHeuristic, &StatusContext, &StreamingUi, &TodoReminder, &LoopStreaming, &LoopEvents];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

@@ -30,7 +30,6 @@ mod hooks_kit;
 mod hooks_logging;
 mod hooks_redaction;
 mod hooks_shell;
-=======
 mod schedulers;
 mod skills;
 mod stage;
@@ -38,4 +37,6 @@ mod status_context;
 mod streaming_ui;
 mod task;
 mod todo;
->>>>>>> wt-small
+=======
+mod loops;
+>>>>>>> wt-loops
