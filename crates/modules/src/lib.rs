@@ -5,7 +5,8 @@
 //! `orchestrators/loop_basic.rs`: the file is the id.
 
 mod contexts;
-mod hooks;
+mod files;
+pub mod hooks;
 mod orchestrators;
 mod providers;
 mod reminder;

@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module};
-use amplifier_core::loader::ModuleFinder;
-use amplifier_modules::table::{BuiltIns, MODULES};
+use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
+use amplifier_modules::MODULES;
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_testing::{TestCoordinator, conformance, wire};
 use async_trait::async_trait;
 use serde_json::{Map, json};
 
-async fn built_in(id: &str) -> Arc<dyn Module> {
-    BuiltIns.find(&id.parse().unwrap()).await.unwrap().unwrap()
-}
+use crate::kit::built_in;
 
 /// A hub with one built-in module mounted.
 async fn hub_with(id: &str) -> TestCoordinator {
