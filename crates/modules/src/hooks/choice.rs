@@ -7,11 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A tool is about to be chosen: `{tool_name, tool_input, available_tools}`.
-pub(super) const TOOL_SELECTING: &str = "tool:selecting";
-/// A tool was chosen.
-pub(super) const TOOL_SELECTED: &str = "tool:selected";
-
 /// Who shall be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -11,16 +11,16 @@ use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mou
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
-use amplifier_protocol::event::{Event, ProviderRequest, ProviderResponse};
+use amplifier_protocol::event::{Event, ProviderRequest, ProviderResponse, ToolSelected, ToolSelecting};
 use amplifier_protocol::hook::{HookResult, MessageLevel};
-use amplifier_protocol::ids::{EventName, ModuleId};
+use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::ModuleKind;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::choice::{Choice, TOOL_SELECTED, TOOL_SELECTING, check};
+use super::choice::{Choice, check};
 
 mod purse;
 
@@ -208,9 +208,10 @@ impl Module for SchedulerCostAware {
         }
         if let Some(most) = config.max_cost {
             let units = Arc::new(ToolUnits::new(most, config.tool_costs));
-            let exact = |name| EventPattern::Exact(EventName::fixed(name));
-            cx.on(HookSpec::new(exact(TOOL_SELECTING), NAME).priority(CHOOSING), units.clone());
-            cx.on(HookSpec::new(exact(TOOL_SELECTED), NAME).priority(10), units);
+            let (selecting, selected) =
+                (EventPattern::event::<ToolSelecting>(), EventPattern::event::<ToolSelected>());
+            cx.on(HookSpec::new(selecting, NAME).priority(CHOOSING), units.clone());
+            cx.on(HookSpec::new(selected, NAME).priority(10), units);
         }
         Ok(Mounted::Ready)
     }

@@ -10,16 +10,16 @@ use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mou
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
-use amplifier_protocol::event::{Event, PromptSubmit, ProviderRequest};
+use amplifier_protocol::event::{Event, PromptSubmit, ProviderRequest, ToolSelecting};
 use amplifier_protocol::hook::HookResult;
-use amplifier_protocol::ids::{EventName, ModuleId};
+use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::ModuleKind;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::choice::{Choice, TOOL_SELECTING, check, refuse_tool, selected_tool};
+use super::choice::{Choice, check, refuse_tool, selected_tool};
 
 const NAME: &str = "hooks-scheduler-heuristic";
 
@@ -150,7 +150,7 @@ impl HookHandler for Scheduler {
         Ok(match event.name.as_str() {
             PromptSubmit::NAME => self.notice(event),
             ProviderRequest::NAME => self.choose_model(event),
-            TOOL_SELECTING => self.choose_tool(event),
+            ToolSelecting::NAME => self.choose_tool(event),
             _ => HookResult::proceed(),
         })
     }
@@ -245,7 +245,7 @@ impl Module for SchedulerHeuristic {
         let config: Config = cx.read_config(config)?;
         let (priority, models) = (config.priority, config.models.clone());
         let scheduler = Arc::new(Scheduler { config, task: Mutex::default(), turns: AtomicU64::new(0) });
-        let selecting = EventPattern::Exact(EventName::fixed(TOOL_SELECTING));
+        let selecting = EventPattern::event::<ToolSelecting>();
         cx.on(HookSpec::new(selecting, NAME).priority(priority), scheduler.clone());
         if models.all().next().is_some() {
             for pattern in [EventPattern::event::<PromptSubmit>(), EventPattern::event::<ProviderRequest>()] {

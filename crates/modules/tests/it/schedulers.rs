@@ -7,11 +7,12 @@ use amplifier_core::session::Session;
 use amplifier_protocol::chat::ChatResponse;
 use amplifier_protocol::hook::HookAction;
 use amplifier_protocol::ids::EventName;
+use amplifier_protocol::tool::ToolCall;
 use amplifier_protocol::usage::Usage;
 use amplifier_testing::{Exhausted, RecordingDisplay, ScriptedProvider, Step, TestCoordinator};
 use serde_json::{Map, Value, json};
 
-use crate::stage::{built_in, object, script, session};
+use crate::stage::{built_in, object, script, session, texts};
 
 const COST_AWARE: &str = "hooks-scheduler-cost-aware";
 const HEURISTIC: &str = "hooks-scheduler-heuristic";
@@ -219,4 +220,25 @@ async fn tool_units_last_for_the_session_and_a_refusal_can_be_gathered() {
     assert!(gathered[0]["deny"].as_str().unwrap().contains("2 of 3"), "{gathered:?}");
     let selected = hub.emit_named(EventName::fixed("tool:selected"), selecting("a")).await;
     assert!(selected.denied().unwrap().contains("max_cost"));
+}
+
+#[tokio::test]
+async fn loop_events_heeds_what_the_schedulers_say() {
+    let both = Step::call([
+        ToolCall::new("1", "echo", json!({"text": "one"})),
+        ToolCall::new("2", "echo", json!({"text": "two"})),
+    ]);
+    let provider = script([both, Step::say("done")]);
+    let modules = [
+        ("loop-events", json!({})),
+        ("tool-echo", json!({})),
+        (HEURISTIC, json!({})),
+        (COST_AWARE, json!({"max_cost": 1.0})),
+    ];
+    let session = session(&provider, &modules).await.open().await.unwrap();
+    assert_eq!(session.execute("go").await.unwrap(), "done");
+    let results: Vec<_> = texts(&provider.requests()[1]).into_iter().rev().take(2).collect();
+    let refused = results.iter().filter(|text| text.contains("(`max_cost`)")).count();
+    let ran = results.iter().filter(|text| ["one", "two"].contains(&text.as_str())).count();
+    assert_eq!((ran, refused), (1, 1), "{results:?}");
 }

@@ -61,9 +61,9 @@ async fn a_front_end_gets_everything_in_order() {
             "block_end",
             "tool_start",
             "tool_end",
-            "text_delta",
-            "text_delta",
             "block_start",
+            "text_delta",
+            "text_delta",
             "block_end",
             "turn_end"
         ]

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
 use amplifier_core::coordinator::Coordinator;
-use amplifier_protocol::event::ProviderResponse;
+use amplifier_protocol::event::{Event, ProviderResponse, ToolSelected, ToolSelecting};
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::usage::{Usage, Usd};
 use async_trait::async_trait;
 
-use super::super::choice::{TOOL_SELECTED, TOOL_SELECTING, refuse_tool, selected_tool};
+use super::super::choice::{refuse_tool, selected_tool};
 use super::Config;
 
 /// Billionths of a dollar in a dollar.
@@ -167,7 +167,7 @@ impl ToolUnits {
 #[async_trait]
 impl HookHandler for ToolUnits {
     async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
-        let is_ours = [TOOL_SELECTING, TOOL_SELECTED].contains(&event.name.as_str());
+        let is_ours = [ToolSelecting::NAME, ToolSelected::NAME].contains(&event.name.as_str());
         let Some(tool) = selected_tool(event).filter(|_| is_ours) else { return Ok(HookResult::proceed()) };
         let cost = self.cost(tool);
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +179,7 @@ impl HookHandler for ToolUnits {
             return Ok(refuse_tool(tool, reason));
         }
         // Counted where it is decided: of calls side by side that each would fit, only those that fit together run.
-        if event.name.as_str() == TOOL_SELECTED {
+        if event.name.as_str() == ToolSelected::NAME {
             *spent += cost;
         }
         Ok(HookResult::proceed())

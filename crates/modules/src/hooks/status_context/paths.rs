@@ -1,5 +1,6 @@
 //! Which changed files are worth a line: what tools make is counted, what editors and locks leave is listed sparingly.
 
+use super::super::wildcard;
 use super::Config;
 
 /// Folders that tools fill.
@@ -93,36 +94,11 @@ fn fits(pattern: &str, path: &str) -> bool {
         parts.pop();
     }
     let wanted: Vec<&str> = folder.unwrap_or(pattern).split('/').collect();
-    let same = |parts: &[&str]| parts.iter().zip(&wanted).all(|(part, wanted)| wild(wanted, part));
+    let same = |parts: &[&str]| parts.iter().zip(&wanted).all(|(part, wanted)| wildcard::fits(wanted, part));
     match folder {
         Some(_) => parts.windows(wanted.len()).any(same),
         None => parts.len().checked_sub(wanted.len()).and_then(|at| parts.get(at..)).is_some_and(same),
     }
-}
-
-/// `*` for any text, `?` for one character.
-fn wild(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut from) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while from < text.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, from));
-                at += 1;
-            }
-            Some(wanted) if *wanted == '?' || Some(wanted) == text.get(from) => {
-                at += 1;
-                from += 1;
-            }
-            _ => {
-                let Some((star_at, taken)) = star else { return false };
-                star = Some((star_at, taken + 1));
-                (at, from) = (star_at + 1, taken + 1);
-            }
-        }
-    }
-    pattern.iter().skip(at).all(|rest| *rest == '*')
 }
 
 #[cfg(test)]
