@@ -6,8 +6,11 @@
 
 mod contexts;
 mod files;
+pub mod hooks;
+mod hooks;
 mod orchestrators;
 mod providers;
+mod reminder;
 pub mod table;
 mod tools;
 

@@ -1,31 +1,15 @@
 //! `loop-basic`: asks the model, runs the tools it calls side by side, asks again, until the model answers.
 //!
-//! What to do next is decided in `step.rs`, which knows no I/O; this file does it. It chooses no limits and keeps no
-//! conversation: the kernel counts, the context remembers.
+//! The answer is streamed only when somebody watches it form. Everything else is the driver's, which all loops share.
 
-use std::sync::Arc;
-
-use amplifier_core::contracts::{
-    ContextManager, Module, Mounted, Orchestrator, Prompt, TaskFailure, TurnCx, TurnError,
-};
-use amplifier_core::coordinator::Coordinator;
+use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, MountCx};
-use amplifier_protocol::event::{
-    Event, ExecutionEnd, ExecutionStart, OrchestratorComplete, PromptComplete, PromptSubmit, TurnStatus,
-};
-use amplifier_protocol::hook::Injection;
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::message::{Message, Role};
 use amplifier_protocol::module_info::ModuleKind;
 use async_trait::async_trait;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
-mod ask;
-mod request;
-mod step;
-mod tools;
+use super::driver::{self, Policy, Selection, Streaming};
 
 use ask::Chosen;
 use step::{Ending, Happened, Next, Step};
@@ -100,7 +84,8 @@ impl Turn<'_> {
         loop {
             happened = match self.step.next(happened) {
                 Next::Ask(round) => self.ask(round).await,
-                Next::RunTools(calls) => self.run_tools(calls).await,
+                // Boxed: a turn without tools should not carry their size.
+                Next::RunTools(calls) => Box::pin(self.run_tools(calls)).await,
                 Next::End(ending) => return ending,
             };
         }
@@ -151,6 +136,11 @@ impl Turn<'_> {
         error.map_or(Ok(answer), Err)
     }
 }
+const POLICY: Policy = Policy {
+    id: ModuleId::fixed("loop-basic"),
+    streaming: Streaming::WhenWatched,
+    selection: Selection::ByModel,
+};
 
 /// The module, as the table lists it.
 pub(crate) struct LoopBasic;
@@ -158,7 +148,7 @@ pub(crate) struct LoopBasic;
 #[async_trait]
 impl Module for LoopBasic {
     fn id(&self) -> ModuleId {
-        ID
+        POLICY.id
     }
 
     fn kind(&self) -> ModuleKind {
@@ -166,22 +156,6 @@ impl Module for LoopBasic {
     }
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
-        let config: Config = cx.read_config(config)?;
-        if config.max_iterations < -1 {
-            cx.warn(format!("`max_iterations` is {}, taken as -1 (any number)", config.max_iterations));
-        }
-        if let Some(wanted) = config.default_provider.clone() {
-            // Providers mount after the loop, so a wrong name shows only when everything stands.
-            cx.on_session_ready(async move |coordinator: Coordinator| {
-                if ask::named(&coordinator, &wanted).is_some() {
-                    return Ok(());
-                }
-                Err(TaskFailure::new(format!(
-                    "`default_provider` names `{wanted}`, which is not mounted; the first provider is asked instead"
-                )))
-            });
-        }
-        cx.mount_orchestrator(Arc::new(BasicLoop { config }));
-        Ok(Mounted::Ready)
+        driver::mount(POLICY, config, cx)
     }
 }
