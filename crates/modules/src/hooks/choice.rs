@@ -75,8 +75,7 @@ pub(super) fn selected_tool(event: &HookEvent) -> Option<&str> {
 pub(super) fn refuse_tool(tool: &str, reason: String) -> HookResult {
     let data = Map::from_iter([
         ("tool_name".to_owned(), Value::String(tool.to_owned())),
-        ("decision".to_owned(), Value::String("deny".to_owned())),
-        ("reason".to_owned(), Value::String(reason.clone())),
+        ("deny".to_owned(), Value::String(reason.clone())),
     ]);
     HookResult { data: Some(data), ..HookResult::deny(reason) }
 }

@@ -167,19 +167,20 @@ impl ToolUnits {
 #[async_trait]
 impl HookHandler for ToolUnits {
     async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
-        let Some(tool) = selected_tool(event) else { return Ok(HookResult::proceed()) };
+        let is_ours = [TOOL_SELECTING, TOOL_SELECTED].contains(&event.name.as_str());
+        let Some(tool) = selected_tool(event).filter(|_| is_ours) else { return Ok(HookResult::proceed()) };
         let cost = self.cost(tool);
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        match event.name.as_str() {
-            TOOL_SELECTED => *spent += cost,
-            TOOL_SELECTING if *spent + cost > self.most => {
-                let (used, most) = (*spent, self.most);
-                let reason = format!(
-                    "tool `{tool}` costs {cost} and {used} of {most} (`max_cost`) are spent; do without it"
-                );
-                return Ok(refuse_tool(tool, reason));
-            }
-            _ => {}
+        if *spent + cost > self.most {
+            let (used, most) = (*spent, self.most);
+            let reason = format!(
+                "tool `{tool}` costs {cost} and {used} of {most} (`max_cost`) are spent; do without it"
+            );
+            return Ok(refuse_tool(tool, reason));
+        }
+        // Counted where it is decided: of calls side by side that each would fit, only those that fit together run.
+        if event.name.as_str() == TOOL_SELECTED {
+            *spent += cost;
         }
         Ok(HookResult::proceed())
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use process_wrap::tokio::{CommandWrap, ProcessGroup};
-use tokio::io::AsyncReadExt;
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use super::Config;
@@ -141,39 +141,49 @@ enum Fault {
     Refused(String),
 }
 
+/// A running git. Whoever lets go of it before its end stops it, with everything it started.
+struct Running {
+    child: Box<dyn ChildWrapper>,
+    ended: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Gone already is as good as stopped.
+            self.child.start_kill().ok();
+        }
+    }
+}
+
 async fn run(dir: &Path, arguments: &[&str], timeout: Duration) -> Result<String, Fault> {
     let mut command = CommandWrap::with_new("git", |command| prepare(command, dir, arguments));
-    let mut child = command.wrap(ProcessGroup::leader()).spawn().map_err(Fault::Start)?;
-    let (stdout, stderr) = (child.stdout().take(), child.stderr().take());
+    let child = command.wrap(ProcessGroup::leader()).spawn().map_err(Fault::Start)?;
+    let mut running = Running { child, ended: false };
+    let (stdout, stderr) = (running.child.stdout().take(), running.child.stderr().take());
     let work = async {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        if let Some(stdout) = stdout {
-            stdout.take(MOST).read_to_end(&mut out).await.map_err(Fault::Read)?;
+        let (out, err) =
+            tokio::try_join!(read_all(stdout, MOST), read_all(stderr, 4_096)).map_err(Fault::Read)?;
+        // What is longer than we read would wait for a reader for ever: it is used as far as it goes, and stopped.
+        if (out.len() as u64) < MOST {
+            let status = running.child.wait().await.map_err(Fault::Read)?;
+            running.ended = true;
+            if !status.success() {
+                let said = String::from_utf8_lossy(&err);
+                return Err(Fault::Refused(said.lines().next().unwrap_or("without a word").to_owned()));
+            }
         }
-        if let Some(stderr) = stderr {
-            stderr.take(4_096).read_to_end(&mut err).await.map_err(Fault::Read)?;
-        }
-        Ok((out, err))
+        Ok(String::from_utf8_lossy(&out).into_owned())
     };
-    let read = tokio::time::timeout(timeout, work).await;
-    // Also after a full read: what is longer than we read would wait for a reader for ever.
-    let status = match &read {
-        Ok(Ok((out, _))) if (out.len() as u64) < MOST => {
-            tokio::time::timeout(timeout, child.wait()).await.ok().and_then(Result::ok)
-        }
-        _ => None,
-    };
-    if status.is_none() {
-        // Gone already is as good as stopped.
-        child.start_kill().ok();
-        child.wait().await.map_err(Fault::Read)?;
+    tokio::time::timeout(timeout, work).await.unwrap_or(Err(Fault::Late(timeout)))
+}
+
+async fn read_all(from: Option<impl AsyncRead + Unpin>, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(from) = from {
+        from.take(most).read_to_end(&mut bytes).await?;
     }
-    let (out, err) = read.map_err(|_| Fault::Late(timeout))??;
-    if status.is_some_and(|status| !status.success()) {
-        let said = String::from_utf8_lossy(&err);
-        return Err(Fault::Refused(said.lines().next().unwrap_or("without a word").to_owned()));
-    }
-    Ok(String::from_utf8_lossy(&out).into_owned())
+    Ok(bytes)
 }
 
 fn prepare(command: &mut Command, dir: &Path, arguments: &[&str]) {
