@@ -5,8 +5,12 @@
 //! `orchestrators/loop_basic.rs`: the file is the id.
 
 mod contexts;
+mod files;
+pub mod hooks;
+mod hooks;
 mod orchestrators;
 mod providers;
+mod reminder;
 pub mod table;
 mod tools;
 

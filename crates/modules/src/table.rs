@@ -9,17 +9,26 @@ use amplifier_protocol::module_info::ModuleKind;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::contexts::persistent::Persistent;
 use crate::contexts::simple::Simple;
+use crate::hooks::approval::Approval;
+use crate::hooks::backup::Backup;
+use crate::hooks::logging::Logging;
+use crate::hooks::redaction::Redaction;
+use crate::hooks::shell::Shell;
+use crate::hooks::scheduler_cost_aware::SchedulerCostAware;
+use crate::hooks::scheduler_heuristic::SchedulerHeuristic;
+use crate::hooks::status_context::StatusContext;
+use crate::hooks::streaming_ui::StreamingUi;
+use crate::hooks::todo_reminder::TodoReminder;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::orchestrators::loop_events::LoopEvents;
 use crate::orchestrators::loop_streaming::LoopStreaming;
 use crate::providers::mock::Mock;
+use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
-
-/// Every built-in module.
-pub static MODULES: &[&dyn Module] =
-    &[&LoopBasic, &LoopStreaming, &LoopEvents, &Simple, &Mock, &Echo, &Filesystem];
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell, &Bash, &Skills, &TaskModule, &TodoModule, &SchedulerCostAware, &SchedulerHeuristic, &StatusContext, &StreamingUi, &TodoReminder, &LoopStreaming, &LoopEvents];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

