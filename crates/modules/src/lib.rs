@@ -7,7 +7,6 @@
 mod contexts;
 mod files;
 pub mod hooks;
-mod hooks;
 mod orchestrators;
 mod providers;
 mod reminder;

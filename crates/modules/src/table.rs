@@ -15,9 +15,9 @@ use crate::hooks::approval::Approval;
 use crate::hooks::backup::Backup;
 use crate::hooks::logging::Logging;
 use crate::hooks::redaction::Redaction;
-use crate::hooks::shell::Shell;
 use crate::hooks::scheduler_cost_aware::SchedulerCostAware;
 use crate::hooks::scheduler_heuristic::SchedulerHeuristic;
+use crate::hooks::shell::Shell;
 use crate::hooks::status_context::StatusContext;
 use crate::hooks::streaming_ui::StreamingUi;
 use crate::hooks::todo_reminder::TodoReminder;
@@ -28,7 +28,37 @@ use crate::providers::mock::Mock;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search, &Approval, &Backup, &Logging, &Redaction, &Shell, &Bash, &Skills, &TaskModule, &TodoModule, &SchedulerCostAware, &SchedulerHeuristic, &StatusContext, &StreamingUi, &TodoReminder, &LoopStreaming, &LoopEvents];
+use crate::tools::search::Search;
+use crate::tools::skills::Skills;
+use crate::tools::task::TaskModule;
+use crate::tools::todo::TodoModule;
+
+/// Every built-in module.
+pub static MODULES: &[&dyn Module] = &[
+    &LoopBasic,
+    &LoopStreaming,
+    &LoopEvents,
+    &Simple,
+    &Persistent,
+    &Mock,
+    &Bash,
+    &Echo,
+    &Filesystem,
+    &Search,
+    &Skills,
+    &TaskModule,
+    &TodoModule,
+    &Approval,
+    &Backup,
+    &Logging,
+    &Redaction,
+    &SchedulerCostAware,
+    &SchedulerHeuristic,
+    &Shell,
+    &StatusContext,
+    &StreamingUi,
+    &TodoReminder,
+];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

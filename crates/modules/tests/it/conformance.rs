@@ -1,15 +1,10 @@
 //! Every row of the table keeps the module contract, and what it mounts keeps the contract of its kind.
 
-<<<<<<< HEAD
-use amplifier_modules::MODULES;
-=======
 use std::sync::Arc;
 
-use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module};
-use amplifier_core::loader::ModuleFinder;
-use amplifier_modules::table::{BuiltIns, MODULES};
+use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
+use amplifier_modules::MODULES;
 use amplifier_protocol::hook::HookResult;
->>>>>>> wt-small
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_testing::{TestCoordinator, conformance, wire};
 use async_trait::async_trait;
