@@ -203,10 +203,12 @@ impl Module for Persistent {
             context.window.add(message);
         }
         context.window.listen(cx);
-        let file = Arc::clone(&context.file);
+        let file = Arc::downgrade(&context.file);
         // The lock on the file ends with the session, not with whoever still holds the context.
         cx.register_cleanup(move || async move {
-            file.lock().unwrap_or_else(PoisonError::into_inner).close();
+            if let Some(file) = file.upgrade() {
+                file.lock().unwrap_or_else(PoisonError::into_inner).close();
+            }
             Ok::<(), TaskFailure>(())
         });
         cx.mount_context(context);

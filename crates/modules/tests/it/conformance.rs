@@ -2,15 +2,43 @@
 
 use std::sync::Arc;
 
-use amplifier_core::contracts::Module;
-use amplifier_core::loader::ModuleFinder;
+use amplifier_core::contracts::{Module, Mounted, TaskFailure};
+use amplifier_core::loader::{LoadError, ModuleFinder, MountCx};
 use amplifier_modules::table::{BuiltIns, MODULES};
+use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_testing::{TestCoordinator, conformance, wire};
-use serde_json::{Map, json};
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
 
 async fn built_in(id: &str) -> Arc<dyn Module> {
-    BuiltIns.find(&id.parse().unwrap()).await.unwrap().unwrap()
+    let module = BuiltIns.find(&id.parse().unwrap()).await.unwrap().unwrap();
+    if id == "context-persistent" { Arc::new(InFreshFolder(module)) } else { module }
+}
+
+/// A module with a file of its own, mounted each time with another.
+struct InFreshFolder(Arc<dyn Module>);
+
+#[async_trait]
+impl Module for InFreshFolder {
+    fn id(&self) -> ModuleId {
+        self.0.id()
+    }
+
+    fn kind(&self) -> ModuleKind {
+        self.0.kind()
+    }
+
+    async fn mount(&self, mut config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+        let folder = tempfile::tempdir().unwrap();
+        config["transcript_path"] = json!(folder.path().join("t.jsonl").display().to_string());
+        let mounted = self.0.mount(config, cx).await;
+        cx.register_cleanup(move || async move {
+            drop(folder);
+            Ok::<(), TaskFailure>(())
+        });
+        mounted
+    }
 }
 
 /// A hub with one built-in module mounted.

@@ -9,3 +9,5 @@
 )]
 
 mod conformance;
+mod context_persistent;
+mod context_simple;
