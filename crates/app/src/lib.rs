@@ -15,6 +15,6 @@ pub mod store;
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_core::cancel::CancelLevel;
 pub use amplifier_core::contracts::{
-    ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, TurnError,
+    ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, Prompt, TurnError,
 };
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};

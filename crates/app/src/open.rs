@@ -146,6 +146,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         .session_id(id)
         .journal(Arc::new(Tee { journal, tap: request.tap }))
         .capability("session.working_dir", Capability::Value(working_dir))
+        .capability("session.dir", Capability::Value(Value::String(folder.dir().display().to_string())))
         .strictness(request.strictness);
     if let Some(history) = history {
         builder = builder.resume(history);

@@ -55,6 +55,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "SESSION")]
     pub resume: Option<String>,
 
+    /// Finish the turn of the resumed session that was interrupted, instead of asking something new.
+    #[arg(long = "continue", requires = "resume", conflicts_with = "prompt")]
+    pub go_on: bool,
+
     /// Fail when any module of the plan does not load.
     #[arg(long)]
     pub strict: bool,

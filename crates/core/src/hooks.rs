@@ -2,19 +2,22 @@
 //!
 //! It dispatches and reports; it applies nothing. [`crate::coordinator::Coordinator::emit`] does both.
 
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::EventName;
+use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::contracts::{HookEvent, HookFailure, HookHandler};
 use crate::sync::{read, write};
-use crate::watch::{Fault, within_telling};
+use crate::watch::{Fault, poll_once, waiting, within};
 
 mod outcome;
 mod pattern;
@@ -204,19 +207,21 @@ impl Hooks {
         let registrations = Arc::clone(&read(&self.registrations));
         let mut outcome = Outcome::default();
         for entry in registrations.iter().filter(|entry| entry.spec.pattern.matches(event.name.as_str())) {
-            let timeout = entry.spec.timeout.unwrap_or(self.default_timeout);
-            let error = match self.run(entry, &event, timeout).await {
-                Ok(Ok(result)) => {
-                    outcome.take(&entry.spec.name, result, &mut event.data);
-                    if outcome.is_denied() {
-                        break;
-                    }
-                    continue;
-                }
-                Ok(Err(failure)) => failure.message,
-                Err(fault) => fault.to_string(),
+            let mut answer = None;
+            let since = entry.begin(&self.clock);
+            let mut running = entry.handler.handle(&event);
+            poll_fn(|cx| poll_once(running.as_mut(), cx, &mut answer)).await;
+            let answer = match answer {
+                Some(answer) => answer,
+                None => self.wait_for(entry, since, running.as_mut()).await,
             };
-            outcome.fail(&entry.spec.name, error, entry.spec.on_failure);
+            drop(running);
+            entry.end(since, &self.clock, &answer);
+            match answer {
+                Ok(Ok(result)) => outcome.take(&entry.spec.name, result, &mut event.data),
+                Ok(Err(failure)) => outcome.fail(&entry.spec.name, failure.message, entry.spec.on_failure),
+                Err(fault) => outcome.fail(&entry.spec.name, fault.to_string(), entry.spec.on_failure),
+            }
             if outcome.is_denied() {
                 break;
             }
@@ -225,20 +230,20 @@ impl Hooks {
         outcome
     }
 
-    /// Runs one handler and notes what it cost. Looking at the clock costs as much as a handler that has nothing to say,
-    /// so of the calls that answer at once only some are timed; whoever makes an event wait is always timed.
-    async fn run(&self, entry: &Registration, event: &HookEvent, timeout: Duration) -> Answer {
-        let number = entry.calls.fetch_add(1, Ordering::Relaxed);
-        let mut since = number.is_multiple_of(TIMED_EVERY).then(|| self.clock.now());
-        let waits = || {
-            since.get_or_insert_with(|| self.clock.now());
-        };
-        let answer = within_telling(timeout, entry.handler.handle(event), waits).await;
-        if let Some(since) = since {
-            entry.took(self.clock.now().since(since));
-        }
-        if !matches!(answer, Ok(Ok(_))) {
-            entry.failures.fetch_add(1, Ordering::Relaxed);
+    /// Waits for a handler that did not answer at once; whoever makes an event wait is always timed.
+    async fn wait_for<F>(
+        &self,
+        entry: &Registration,
+        since: Option<Timestamp>,
+        running: Pin<&mut F>,
+    ) -> Answer
+    where
+        F: Future<Output = Result<HookResult, HookFailure>> + ?Sized,
+    {
+        let began = self.clock.now();
+        let answer = waiting(entry.spec.timeout.unwrap_or(self.default_timeout), running).await;
+        if since.is_none() {
+            entry.took(self.clock.now().since(began));
         }
         answer
     }
@@ -248,7 +253,10 @@ impl Hooks {
     pub async fn collect(&self, event: HookEvent, timeout: Duration) -> Vec<Map<String, Value>> {
         let mut gathered = Vec::new();
         for entry in self.hearing(&event.name) {
-            if let Ok(Ok(result)) = self.run(&entry, &event, timeout).await {
+            let since = entry.begin(&self.clock);
+            let answer = within(timeout, entry.handler.handle(&event)).await;
+            entry.end(since, &self.clock, &answer);
+            if let Ok(Ok(result)) = answer {
                 gathered.extend(result.data);
             }
         }
@@ -267,6 +275,22 @@ impl Hooks {
 }
 
 impl Registration {
+    /// Counts a run and says when it began, if it is to be timed: looking at the clock costs as much as a handler that
+    /// has nothing to say.
+    fn begin(&self, clock: &Arc<dyn Clock>) -> Option<Timestamp> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        number.is_multiple_of(TIMED_EVERY).then(|| clock.now())
+    }
+
+    fn end(&self, since: Option<Timestamp>, clock: &Arc<dyn Clock>, answer: &Answer) {
+        if let Some(since) = since {
+            self.took(clock.now().since(since));
+        }
+        if !matches!(answer, Ok(Ok(_))) {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     fn took(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.timed.fetch_add(1, Ordering::Relaxed);

@@ -199,7 +199,9 @@ impl Loader {
         cx.specs = Some(Arc::clone(&self.specs));
         let mut found_in = None;
         let result = self.find_and_mount(spec, kind, &cx, &mut found_in).await;
-        let notes = std::mem::take(&mut *lock(&cx.notes));
+        let mut notes = std::mem::take(&mut *lock(&cx.notes));
+        // The report lives as long as its session, and most modules have one name.
+        notes.names.shrink_to_fit();
         let (outcome, error) = match result {
             Ok(Mounted::Ready) => (LoadOutcome::Mounted { names: notes.names }, None),
             Ok(Mounted::Skipped { reason }) => (LoadOutcome::Skipped { reason }, None),

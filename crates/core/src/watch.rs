@@ -112,30 +112,31 @@ pub(crate) enum Fault {
 }
 
 /// Waits for `future`, at most `deadline` long, and turns a panic into a value.
-pub(crate) fn within<T>(
-    deadline: Duration,
-    future: impl Future<Output = T>,
-) -> impl Future<Output = Result<T, Fault>> {
-    within_telling(deadline, future, || {})
-}
-
-/// Like [`within`], and calls `waits` when the answer is not there at once.
 ///
 /// The future is polled once before a timer is made: most calls are ready at once and should not pay for one.
-pub(crate) async fn within_telling<T>(
-    deadline: Duration,
-    future: impl Future<Output = T>,
-    waits: impl FnOnce(),
-) -> Result<T, Fault> {
+pub(crate) async fn within<T>(deadline: Duration, future: impl Future<Output = T>) -> Result<T, Fault> {
     let mut future = pin!(future);
-    let first = poll_fn(|cx| Poll::Ready(poll_caught(future.as_mut(), cx))).await;
-    if let Poll::Ready(answer) = first {
-        return answer;
+    let mut answer = None;
+    poll_fn(|cx| poll_once(future.as_mut(), cx, &mut answer)).await;
+    match answer {
+        Some(answer) => answer,
+        None => waiting(deadline, future).await,
     }
-    waits();
+}
+
+/// Waits for a future that did not answer at once.
+pub(crate) async fn waiting<T, F>(deadline: Duration, mut future: Pin<&mut F>) -> Result<T, Fault>
+where
+    F: Future<Output = T> + ?Sized,
+{
+    let answered = poll_fn(|cx| {
+        let mut answer = None;
+        poll_into(future.as_mut(), cx, &mut answer);
+        answer.map_or(Poll::Pending, Poll::Ready)
+    });
     tokio::select! {
         biased;
-        answer = poll_fn(|cx| poll_caught(future.as_mut(), cx)) => answer,
+        answer = answered => answer,
         () = tokio::time::sleep(deadline) => Err(Fault::Late { deadline }),
     }
 }
@@ -143,14 +144,41 @@ pub(crate) async fn within_telling<T>(
 /// Turns a panic inside `future` into a value.
 pub(crate) async fn catching<T>(future: impl Future<Output = T>) -> Result<T, Fault> {
     let mut future = pin!(future);
-    poll_fn(|cx| poll_caught(future.as_mut(), cx)).await
+    poll_fn(|cx| {
+        let mut answer = None;
+        poll_into(future.as_mut(), cx, &mut answer);
+        answer.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
 }
 
-fn poll_caught<T>(future: Pin<&mut impl Future<Output = T>>, cx: &mut Context<'_>) -> Poll<Result<T, Fault>> {
+/// Polls once, for `poll_fn`: always ready, with an answer in its place or without.
+///
+/// Answers of hooks are large and hooks are many, so the answer is put where it is wanted instead of being handed up.
+pub(crate) fn poll_once<T, F>(
+    future: Pin<&mut F>,
+    cx: &mut Context<'_>,
+    answer: &mut Option<Result<T, Fault>>,
+) -> Poll<()>
+where
+    F: Future<Output = T> + ?Sized,
+{
+    poll_into(future, cx, answer);
+    Poll::Ready(())
+}
+
+fn poll_into<T, F>(future: Pin<&mut F>, cx: &mut Context<'_>, answer: &mut Option<Result<T, Fault>>)
+where
+    F: Future<Output = T> + ?Sized,
+{
     // Whatever the future left half done is dropped with it and never looked at again.
-    match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(panic) => Poll::Ready(Err(Fault::Panicked { message: panic_text(&*panic) })),
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        if let Poll::Ready(value) = future.poll(cx) {
+            *answer = Some(Ok(value));
+        }
+    }));
+    if let Err(panic) = caught {
+        *answer = Some(Err(Fault::Panicked { message: panic_text(&*panic) }));
     }
 }
 

@@ -9,197 +9,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amplifier_core::clock::Clock;
-use amplifier_core::contracts::{
-    HookEvent, HookFailure, HookHandler, Module, Mounted, Provider, ProviderCx, Tool, ToolCx, ToolFailure,
-};
 use amplifier_core::hooks::HookSpec;
-use amplifier_core::loader::{LoadError, Loader, ModuleFinder, MountCx};
+use amplifier_core::loader::Loader;
 use amplifier_core::session::{Session, SessionBuilder};
 use amplifier_modules::BuiltIns;
-use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::event::ToolPre;
-use amplifier_protocol::hook::HookResult;
-use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::llm_error::LlmError;
-use amplifier_protocol::message::Role;
-use amplifier_protocol::module_info::ModuleKind;
-use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
-use amplifier_protocol::provider::{ModelInfo, ProviderInfo};
-use amplifier_protocol::time::Timestamp;
-use amplifier_protocol::tool::{Effects, ToolCall, ToolSpec};
-use amplifier_protocol::usage::Usage;
-use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use amplifier_protocol::mount_plan::MountPlan;
+use serde_json::json;
+
+mod fixtures;
+
+use fixtures::{Agree, BenchModules, WallClock, event_pattern, plan};
 
 const TOOLS: usize = 5;
 const HOOKS: usize = 5;
 
 type Outcome = Result<(), Box<dyn Error>>;
-
-struct WallClock;
-
-impl Clock for WallClock {
-    #[expect(clippy::disallowed_methods, reason = "this program is the one that hands the clock in")]
-    fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-    }
-}
-
-/// Asks for one tool call a round, then says `done`. Answers at once.
-struct BenchProvider {
-    rounds: u64,
-}
-
-#[async_trait]
-impl Provider for BenchProvider {
-    fn name(&self) -> &str {
-        "bench"
-    }
-
-    fn info(&self) -> ProviderInfo {
-        ProviderInfo { id: "bench".to_owned(), display_name: "Bench".to_owned(), ..ProviderInfo::default() }
-    }
-
-    async fn list_models(&self) -> Result<Vec<ModelInfo>, LlmError> {
-        Ok(Vec::new())
-    }
-
-    async fn complete(&self, request: ChatRequest, _cx: &ProviderCx) -> Result<ChatResponse, LlmError> {
-        let done = request.messages.iter().filter(|message| message.role == Role::Tool).count() as u64;
-        let mut response = if done < self.rounds {
-            let call = ToolCall::new(format!("call-{done}"), "bench_0", json!({"a": 1}));
-            ChatResponse { tool_calls: Some(vec![call]), ..ChatResponse::default() }
-        } else {
-            ChatResponse::text("done")
-        };
-        response.usage = Some(Usage::new(10, 5));
-        Ok(response)
-    }
-
-    fn parse_tool_calls(&self, response: &ChatResponse) -> Vec<ToolCall> {
-        response.calls()
-    }
-}
-
-/// Answers at once.
-struct BenchTool {
-    name: String,
-}
-
-#[async_trait]
-impl Tool for BenchTool {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: self.name.clone(),
-            description: Some("Answers at once.".to_owned()),
-            parameters: json!({"type": "object", "properties": {"a": {"type": "integer"}}}),
-            extra: Map::new(),
-        }
-    }
-
-    fn effects(&self) -> Effects {
-        Effects::PURE
-    }
-
-    async fn execute(&self, _input: Value, _cx: &ToolCx) -> Result<Value, ToolFailure> {
-        Ok(Value::from("ok"))
-    }
-}
-
-/// Agrees.
-struct Agree;
-
-#[async_trait]
-impl HookHandler for Agree {
-    async fn handle(&self, _event: &HookEvent) -> Result<HookResult, HookFailure> {
-        Ok(HookResult::proceed())
-    }
-}
-
-/// The modules of the bench: `provider-bench`, `tool-bench-N`, `hooks-bench-N`.
-struct BenchModule {
-    id: ModuleId,
-    kind: ModuleKind,
-    number: usize,
-}
-
-#[async_trait]
-impl Module for BenchModule {
-    fn id(&self) -> ModuleId {
-        self.id.clone()
-    }
-
-    fn kind(&self) -> ModuleKind {
-        self.kind
-    }
-
-    async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
-        match self.kind {
-            ModuleKind::Provider => {
-                let rounds = config.get("rounds").and_then(Value::as_u64).unwrap_or(0);
-                cx.mount_provider(Arc::new(BenchProvider { rounds }));
-            }
-            ModuleKind::Tool => cx.mount_tool(Arc::new(BenchTool { name: format!("bench_{}", self.number) })),
-            _ => {
-                let priority = i32::try_from(self.number).unwrap_or(i32::MAX);
-                let spec = HookSpec::new(event_pattern(), self.id.as_str()).priority(priority);
-                cx.on(spec, Arc::new(Agree));
-            }
-        }
-        Ok(Mounted::Ready)
-    }
-}
-
-fn event_pattern() -> amplifier_core::hooks::EventPattern {
-    "tool:pre".parse().unwrap_or(amplifier_core::hooks::EventPattern::All)
-}
-
-struct BenchModules(Vec<Arc<dyn Module>>);
-
-impl BenchModules {
-    fn new() -> Result<Self, Box<dyn Error>> {
-        let mut modules: Vec<Arc<dyn Module>> = Vec::new();
-        let mut add = |id: String, kind, number| -> Outcome {
-            modules.push(Arc::new(BenchModule { id: id.parse()?, kind, number }));
-            Ok(())
-        };
-        add("provider-bench".to_owned(), ModuleKind::Provider, 0)?;
-        (0..TOOLS).try_for_each(|number| add(format!("tool-bench-{number}"), ModuleKind::Tool, number))?;
-        (0..HOOKS).try_for_each(|number| add(format!("hooks-bench-{number}"), ModuleKind::Hook, number))?;
-        Ok(Self(modules))
-    }
-}
-
-#[async_trait]
-impl ModuleFinder for BenchModules {
-    fn name(&self) -> &str {
-        "bench"
-    }
-
-    fn known(&self) -> Vec<String> {
-        self.0.iter().map(|module| module.id().to_string()).collect()
-    }
-
-    async fn find(&self, id: &ModuleId) -> Result<Option<Arc<dyn Module>>, LoadError> {
-        Ok(self.0.iter().find(|module| module.id() == *id).cloned())
-    }
-}
-
-/// A plan with one provider that asks for `rounds` tool calls a turn.
-fn plan(rounds: u64, tools: usize, hooks: usize) -> Result<MountPlan, Box<dyn Error>> {
-    let mut plan = MountPlan::new("loop-basic".parse()?, "context-simple".parse()?);
-    let mut provider = ModuleSpec::new("provider-bench".parse()?);
-    provider.config.insert("rounds".to_owned(), Value::from(rounds));
-    plan.providers.push(provider);
-    for number in 0..tools {
-        plan.tools.push(ModuleSpec::new(format!("tool-bench-{number}").parse()?));
-    }
-    for number in 0..hooks {
-        plan.hooks.push(ModuleSpec::new(format!("hooks-bench-{number}").parse()?));
-    }
-    Ok(plan)
-}
 
 struct Bench {
     loader: Arc<Loader>,

@@ -5,6 +5,7 @@
 //! `orchestrators/loop_basic.rs`: the file is the id.
 
 mod contexts;
+mod files;
 mod orchestrators;
 mod providers;
 pub mod table;

@@ -15,9 +15,10 @@ use crate::orchestrators::loop_basic::LoopBasic;
 use crate::providers::mock::Mock;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
+use crate::tools::search::Search;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem];
+pub static MODULES: &[&dyn Module] = &[&LoopBasic, &Simple, &Persistent, &Mock, &Echo, &Filesystem, &Search];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

@@ -2,3 +2,4 @@
 
 pub(crate) mod echo;
 pub(crate) mod filesystem;
+pub(crate) mod search;

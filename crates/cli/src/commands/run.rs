@@ -7,7 +7,7 @@ use std::sync::Arc;
 use amplifier_app::env::Environment;
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, find_home, open};
 use amplifier_app::prepare::PlanFile;
-use amplifier_app::{CancelLevel, ExecuteError, Session, Strictness, TurnError};
+use amplifier_app::{CancelLevel, ExecuteError, Prompt, Session, Strictness, TurnError};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::status::SessionState;
@@ -23,7 +23,7 @@ pub fn run(args: RunArgs, home: Option<PathBuf>) -> Exit {
         Ok(which) => which,
         Err(exit) => return exit,
     };
-    let prompt = match prompt(args.prompt.as_deref()) {
+    let prompt = match prompt(&args) {
         Ok(prompt) => prompt,
         Err(problem) => {
             render::note(&format!("error: {problem}"));
@@ -76,9 +76,12 @@ fn which(args: &RunArgs) -> Result<Which, Exit> {
 }
 
 /// The prompt of the command line, else standard input when somebody piped something in.
-fn prompt(given: Option<&str>) -> Result<String, String> {
-    if let Some(prompt) = given {
-        return Ok(prompt.to_owned());
+fn prompt(args: &RunArgs) -> Result<Prompt, String> {
+    if args.go_on {
+        return Ok(Prompt::Continue);
+    }
+    if let Some(prompt) = &args.prompt {
+        return Ok(Prompt::Text(prompt.clone()));
     }
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
@@ -88,10 +91,13 @@ fn prompt(given: Option<&str>) -> Result<String, String> {
     stdin
         .read_to_string(&mut text)
         .map_err(|error| format!("standard input cannot be read as text: {error}"))?;
-    if text.trim().is_empty() { Err("the prompt on standard input is empty".to_owned()) } else { Ok(text) }
+    if text.trim().is_empty() {
+        return Err("the prompt on standard input is empty".to_owned());
+    }
+    Ok(Prompt::Text(text))
 }
 
-async fn answer(args: &RunArgs, which: Which, prompt: String, home: Option<PathBuf>) -> Exit {
+async fn answer(args: &RunArgs, which: Which, prompt: Prompt, home: Option<PathBuf>) -> Exit {
     let opened = match open_session(args, which, home).await {
         Ok(opened) => opened,
         Err(error) => return refuse_to_open(&error),

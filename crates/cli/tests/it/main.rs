@@ -9,5 +9,6 @@
 )]
 
 mod desk;
+mod kills;
 mod plan;
 mod run;

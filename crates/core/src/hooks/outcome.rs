@@ -88,6 +88,10 @@ impl Outcome {
 
     /// Adds one answer; `data` is what the next handler will see.
     pub(super) fn take(&mut self, hook: &str, result: HookResult, data: &mut Map<String, Value>) {
+        if matches!(result.action, HookAction::Continue) && result.message.is_none() {
+            self.suppress_output |= result.suppress_output;
+            return;
+        }
         let hook = || hook.to_owned();
         self.suppress_output |= result.suppress_output;
         // A question is its own message; showing both would say everything twice.

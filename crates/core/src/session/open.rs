@@ -215,7 +215,9 @@ impl SessionBuilder {
         let strictness = self.strictness;
         let (session, opening) =
             self.prepare().map_err(|fault| OpenError { fault, report: LoadReport::default() })?;
-        let mut report = LoadReport::default();
+        let plan = session.coordinator().plan();
+        let count = 2 + plan.providers.len() + plan.tools.len() + plan.hooks.len();
+        let mut report = LoadReport { modules: Vec::with_capacity(count) };
         // A parent that ends meanwhile waits for this claim, so that it cleans up everything that was mounted.
         let claim = OpeningClaim::take(&session.inner);
         let cancel = session.coordinator().cancel();

@@ -1,11 +1,14 @@
-//! `tool-filesystem`: files for the model. It mounts `read_file`.
+//! `tool-filesystem`: files for the model: read, write, edit, patch, list, find.
 //!
-//! Where a path may lead is decided in `filesystem/paths.rs`; what is read, and how much of it, in `read_file.rs`.
+//! Where a path may lead is decided in `files/paths.rs`. Tools that change files say first what they would do (`desk.rs`),
+//! are allowed (`approval.rs`) and then do it whole or not at all (`commit.rs`).
 
 use std::sync::Arc;
 
 use amplifier_core::contracts::{Module, Mounted, Typed};
+use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
+use amplifier_protocol::event::ToolPre;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::ModuleKind;
 use async_trait::async_trait;
@@ -13,20 +16,81 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+mod apply_patch;
+mod approval;
+mod changing;
+mod commit;
+mod desk;
+mod diff;
+mod edit;
+mod edit_file;
+mod endings;
+mod folder;
+mod images;
 mod lines;
-mod paths;
+mod list_directory;
+mod multi_edit;
 mod read_file;
+mod stamps;
+mod write_file;
+
+use crate::files::paths::{Reach, Rules};
+use crate::tools::search;
+use changing::Changing;
+use desk::{Desk, Overwriting};
 
 /// What a plan may configure.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct Config {
+struct Config {
     /// What relative paths are relative to; without it the session's own, `session.working_dir`.
     working_dir: Option<String>,
-    /// The folders and files that may be read, with everything in them; without it `allowed_paths`.
-    allowed_read_paths: Option<Vec<String>>,
-    /// The folders and files that may be touched at all; without it everything the process can read.
+    /// The folders and files that may be read or written, where the two keys below do not say otherwise; without it the
+    /// working folder.
     allowed_paths: Option<Vec<String>>,
+    /// The folders and files that may be read, with everything in them; without it `allowed_paths`, else the working
+    /// folder and what may be written. `["/"]` is everything.
+    allowed_read_paths: Option<Vec<String>>,
+    /// The folders and files that may be written, with everything in them; without it `allowed_paths`.
+    allowed_write_paths: Option<Vec<String>>,
+    /// The folders and files that may not be written, even inside those that may.
+    denied_write_paths: Vec<String>,
+    /// Whether a person is asked before each change, with its diff.
+    require_approval: bool,
+    /// Whether a file that exists must have been read in this session before it is written over, and must not have
+    /// changed since it was read or edited.
+    require_read_before_write: bool,
+    /// The largest file that is edited or written, in bytes.
+    max_file_bytes: u64,
+    /// The largest picture that `read_file` gives, in bytes; 0 refuses pictures.
+    max_image_bytes: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            working_dir: None,
+            allowed_paths: None,
+            allowed_read_paths: None,
+            allowed_write_paths: None,
+            denied_write_paths: Vec::new(),
+            require_approval: false,
+            require_read_before_write: true,
+            max_file_bytes: 16 * 1024 * 1024,
+            max_image_bytes: 1024 * 1024,
+        }
+    }
+}
+
+impl Config {
+    fn rules(&self) -> Rules {
+        Rules {
+            working_dir: self.working_dir.clone(),
+            read: self.allowed_read_paths.clone().or_else(|| self.allowed_paths.clone()),
+            write: self.allowed_write_paths.clone().or_else(|| self.allowed_paths.clone()),
+            denied_write: self.denied_write_paths.clone(),
+        }
+    }
 }
 
 /// The module, as the table lists it.
@@ -44,7 +108,42 @@ impl Module for Filesystem {
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         let config: Config = cx.read_config(config)?;
-        cx.mount_tool(Arc::new(Typed(read_file::ReadFile::new(config, cx.coordinator.clone()))));
+        let overwriting = match config.require_read_before_write {
+            true => Overwriting::NeedsReading,
+            false => Overwriting::Free,
+        };
+        let desk = Arc::new(Desk {
+            reach: Reach::new(config.rules(), cx.coordinator.clone()),
+            stamps: Arc::default(),
+            coordinator: cx.coordinator.clone(),
+            max_file_bytes: config.max_file_bytes,
+            overwriting,
+            approvals: config.require_approval.then(approval::Approvals::default),
+            writing: tokio::sync::Mutex::default(),
+        });
+        cx.mount_tool(Arc::new(Typed(read_file::ReadFile::new(Arc::clone(&desk), config.max_image_bytes))));
+        cx.mount_tool(Arc::new(Typed(Changing::<write_file::WriteFile>::new(Arc::clone(&desk)))));
+        cx.mount_tool(Arc::new(Typed(Changing::<edit_file::EditFile>::new(Arc::clone(&desk)))));
+        cx.mount_tool(Arc::new(Typed(Changing::<multi_edit::MultiEdit>::new(Arc::clone(&desk)))));
+        cx.mount_tool(Arc::new(Typed(Changing::<apply_patch::ApplyPatch>::new(Arc::clone(&desk)))));
+        cx.mount_tool(Arc::new(Typed(list_directory::ListDirectory(Arc::clone(&desk)))));
+        mount_glob(cx, desk.reach.clone());
+        if config.require_approval {
+            // Last, so that the question shows what earlier hooks made of the input.
+            let before_tools = EventPattern::event::<ToolPre>();
+            let spec = HookSpec::new(before_tools, "tool-filesystem-approval").priority(i32::MAX).closed();
+            cx.on(spec, Arc::new(approval::Gate(desk)));
+        }
         Ok(Mounted::Ready)
+    }
+}
+
+/// `tool-search` brings its own `glob`, configured there; a plan with both has that one.
+fn mount_glob(cx: &MountCx, reach: Reach) {
+    let brings_its_own = |id: &ModuleId| id.as_str() == "tool-search";
+    let plan = cx.coordinator.plan();
+    if cx.coordinator.tool("glob").is_none() && !plan.tools.iter().any(|entry| brings_its_own(&entry.module))
+    {
+        cx.mount_tool(Arc::new(Typed(search::glob::Glob::new(reach, search::Limits::default()))));
     }
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use amplifier_core::contracts::{Module, Mounted, TaskFailure};
-use amplifier_core::loader::{LoadError, ModuleFinder, MountCx};
-use amplifier_modules::table::{BuiltIns, MODULES};
+use amplifier_core::loader::{LoadError, MountCx};
+use amplifier_modules::MODULES;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_testing::{TestCoordinator, conformance, wire};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
+use crate::kit;
+
 async fn built_in(id: &str) -> Arc<dyn Module> {
-    let module = BuiltIns.find(&id.parse().unwrap()).await.unwrap().unwrap();
+    let module = kit::built_in(id).await;
     if id == "context-persistent" { Arc::new(InFreshFolder(module)) } else { module }
 }
 

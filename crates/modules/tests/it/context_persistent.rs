@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use amplifier_core::contracts::{Capability, ContextManager, Module, RequestBudget};
-use amplifier_core::loader::ModuleFinder;
-use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::event::ContextInclude;
 use amplifier_protocol::message::{Message, Messages, Role};
 use amplifier_protocol::tool::ToolCall;
 use amplifier_testing::{EventRecorder, ScriptedProvider, Step, TestCoordinator, TestSession};
 use serde_json::{Value, json};
 
+use crate::kit;
+
 async fn module() -> Arc<dyn Module> {
-    BuiltIns.find(&"context-persistent".parse().unwrap()).await.unwrap().unwrap()
+    kit::built_in("context-persistent").await
 }
 
 /// A hub that works in a folder, with the context, what it warned of and what it tells.
@@ -209,8 +209,7 @@ async fn a_file_in_use_is_refused_and_free_again_when_its_session_ended() {
     let path = path.as_object().cloned().unwrap();
     let provider = || Arc::new(ScriptedProvider::new([Step::say("hello")]));
     let open = async || {
-        let builder = TestSession::builder()
-            .module(BuiltIns.find(&"loop-basic".parse().unwrap()).await.unwrap().unwrap());
+        let builder = TestSession::builder().module(kit::built_in("loop-basic").await);
         builder.module_with(module().await, path.clone()).provider(provider()).open().await
     };
     let first = open().await.unwrap();

@@ -88,7 +88,7 @@ impl Turn<'_> {
         request.model = announced.event.model;
         let response = match self.call(&chosen.name, request).await {
             Ok(response) => response,
-            Err(error) => return Err(self.tell_failure(&chosen.name, error).await),
+            Err(error) => return Err(Box::pin(self.tell_failure(&chosen.name, error)).await),
         };
         let calls = chosen.provider.parse_tool_calls(&response);
         self.tell_answer(&chosen.name, &response, calls.len()).await;
@@ -116,7 +116,7 @@ impl Turn<'_> {
         let budget = RequestBudget::for_provider(chosen.info.clone());
         let (mut messages, missing) = mend(self.context.messages_for_request(budget).await?);
         if !missing.is_empty() {
-            self.tell_mended(&chosen.name, &missing).await;
+            Box::pin(self.tell_mended(&chosen.name, &missing)).await;
         }
         append(&mut messages, std::mem::take(&mut self.ephemeral));
         if purpose == Purpose::WrapUp {
@@ -138,11 +138,20 @@ impl Turn<'_> {
     }
 
     /// Makes the call; where somebody wants to watch the answer form, the pieces are told as they come.
-    async fn call(&mut self, name: &str, mut request: ChatRequest) -> Result<ChatResponse, CallError> {
+    async fn call(&mut self, name: &str, request: ChatRequest) -> Result<ChatResponse, CallError> {
         let hooks = self.coordinator.hooks();
         if !hooks.has(ContentBlockDelta::NAME) && !hooks.has(ThinkingDelta::NAME) {
             return self.coordinator.call_provider(name, request, DeltaSink::default()).await;
         }
+        // Boxed, like everything below that most turns never do.
+        Box::pin(self.call_watched(name, request)).await
+    }
+
+    async fn call_watched(
+        &mut self,
+        name: &str,
+        mut request: ChatRequest,
+    ) -> Result<ChatResponse, CallError> {
         request.stream = Some(true);
         let (sink, mut pieces) = DeltaSink::open();
         let mut call = std::pin::pin!(self.coordinator.call_provider(name, request, sink));
@@ -160,6 +169,10 @@ impl Turn<'_> {
     }
 
     async fn tell_failure(&self, provider: &str, error: CallError) -> TurnError {
+        // However a model call ends that was cut off, it ended because somebody wanted it to.
+        if matches!(error, CallError::Model(_)) && self.coordinator.cancel().is_immediate() {
+            return TurnError::Cancelled;
+        }
         let told = match &error {
             CallError::Model(error) => Some((error.kind.name(), Some(error.retryable), error.status_code)),
             CallError::UnknownProvider { .. } | CallError::Broken { .. } => {
@@ -191,9 +204,12 @@ impl Turn<'_> {
             self.ephemeral.extend(items(told.ephemeral));
         }
         let wanted = [ContentBlockStart::NAME, ContentBlockEnd::NAME, ThinkingFinal::NAME];
-        if !wanted.into_iter().any(|name| self.coordinator.listens(name)) {
-            return;
+        if wanted.into_iter().any(|name| self.coordinator.listens(name)) {
+            Box::pin(self.tell_blocks(response)).await;
         }
+    }
+
+    async fn tell_blocks(&self, response: &ChatResponse) {
         let total = response.content.len();
         for (at, block) in response.content.iter().enumerate() {
             let usage = response.usage.clone().filter(|_| at + 1 == total);

@@ -1,27 +1,31 @@
 //! `read_file`: shows some lines of a text file, or what a folder holds.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use amplifier_core::cancel::CancelToken;
 use amplifier_core::contracts::{ToolCx, ToolFailure, TypedTool};
-use amplifier_core::coordinator::Coordinator;
 use amplifier_protocol::event::ArtifactRead;
 use amplifier_protocol::tool::Effects;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Config;
+use super::desk::{Desk, blocking};
+use super::folder::{self, Kind};
+use super::images::{self, Image};
 use super::lines::{self, Excerpt, Unfit, Window};
-use super::paths::{Asked, ask, confine, unreadable};
+use super::stamps::{Hash, Hashing, Stamp, Stamps};
+use crate::files::paths::{Asked, Purpose};
+use crate::files::place::{Folders, Place};
 
 /// The most entries of a folder that are shown.
 const ENTRIES: usize = 1_000;
 /// How much is read at once.
 const BUFFER: usize = 64 * 1024;
 
-/// Reads a text file from the local file system, or lists a folder.
+/// Reads a text file or a picture from the local file system, or lists a folder.
 ///
 /// Lines come with their numbers. Long files are read in parts: give `offset` (the first line, beginning with 1) and
 /// `limit` (how many lines; 2000 when absent). Lines longer than 2000 characters are cut.
@@ -70,16 +74,17 @@ pub(super) enum Output {
         is_directory: bool,
         entry_count: usize,
     },
+    Image(Image),
 }
 
 pub(super) struct ReadFile {
-    config: Config,
-    coordinator: Coordinator,
+    desk: Arc<Desk>,
+    max_image_bytes: u64,
 }
 
 impl ReadFile {
-    pub(super) fn new(config: Config, coordinator: Coordinator) -> Self {
-        Self { config, coordinator }
+    pub(super) fn new(desk: Arc<Desk>, max_image_bytes: u64) -> Self {
+        Self { desk, max_image_bytes }
     }
 }
 
@@ -96,40 +101,83 @@ impl TypedTool for ReadFile {
             }
         }
         let window = Window { offset: input.offset, limit: input.limit };
-        let asked = ask(&input.file_path, &self.config, &self.coordinator).await?;
-        let cancel = cx.cancel.clone();
-        let output = tokio::task::spawn_blocking(move || look(&asked, window, &cancel))
-            .await
-            .map_err(|error| ToolFailure::new(format!("Error reading file: {error}")))??;
-        if let Output::File { file_path, bytes, .. } = &output {
-            self.coordinator.emit(ArtifactRead { path: file_path.clone(), bytes: *bytes }).await;
+        let asked = self.desk.reach.ask(&input.file_path, Purpose::Read).await?;
+        let (stamps, cancel) = (Arc::clone(&self.desk.stamps), cx.cancel.clone());
+        let max_image_bytes = self.max_image_bytes;
+        let look = Look { asked, window, max_image_bytes };
+        let output = blocking(move || look.run(&stamps, &cancel)).await?;
+        let read = match &output {
+            Output::File { file_path, bytes, .. } => Some((file_path, *bytes)),
+            Output::Image(image) => Some((&image.file_path, image.bytes)),
+            Output::Folder { .. } => None,
+        };
+        if let Some((path, bytes)) = read {
+            self.desk.coordinator.emit(ArtifactRead { path: path.clone(), bytes }).await;
         }
         Ok(output)
     }
 }
 
-fn look(asked: &Asked, window: Window, cancel: &CancelToken) -> Result<Output, ToolFailure> {
-    let real = confine(asked)?;
-    let about = real.metadata().map_err(|error| unreadable(asked, &error))?;
-    if about.is_dir() {
-        return list(asked, &real);
-    }
-    // A pipe or a device has no lines to show and may never end.
-    if !about.is_file() {
-        let message = format!("Cannot read file: {} (not a regular file)", asked.text);
-        return Err(ToolFailure::new(message).of_kind("NotAFile"));
-    }
-    let file = File::open(&real).map_err(|error| unreadable(asked, &error))?;
-    let source = BufReader::with_capacity(BUFFER, file);
-    let excerpt = lines::read(source, window, || !cancel.is_immediate()).map_err(|unfit| match unfit {
-        Unfit::Io(error) => unreadable(asked, &error),
-        Unfit::Cancelled => ToolFailure::new("cancelled").of_kind("Cancelled"),
-        Unfit::Binary => {
-            let message = format!("Cannot read file: {} (not a text file or encoding issue)", asked.text);
-            ToolFailure::new(message).of_kind("UnicodeDecodeError")
+/// One reading.
+struct Look {
+    asked: Asked,
+    window: Window,
+    max_image_bytes: u64,
+}
+
+impl Look {
+    fn run(self, stamps: &Stamps, cancel: &CancelToken) -> Result<Output, ToolFailure> {
+        let asked = &self.asked;
+        let real = asked.confine()?;
+        let about = real.symlink_metadata().map_err(|error| asked.unreadable(&error))?;
+        if about.is_dir() {
+            return list(asked, &real);
         }
-    })?;
-    shown(asked, window, excerpt, about.len())
+        // A pipe or a device has no lines to show and may never end.
+        let special = || {
+            let message = format!("Cannot read file: {} (not a regular file)", asked.text);
+            ToolFailure::new(message).of_kind("NotAFile")
+        };
+        if !about.is_file() {
+            return Err(special());
+        }
+        let place = Place::reach(&real, Folders::Expected).map_err(|error| asked.unreadable(&error))?;
+        let mut file = place.open().map_err(|error| asked.unreadable(&error))?;
+        // What was opened is what counts; between the two looks it may have become another thing.
+        let about = file.metadata().map_err(|error| asked.unreadable(&error))?;
+        if !about.is_file() {
+            return Err(special());
+        }
+        let head = head(&mut file).map_err(|error| asked.unreadable(&error))?;
+        if let Some(media_type) = images::media_type(&head) {
+            let image = images::read(asked, &place, media_type, self.max_image_bytes)?;
+            stamps.note(real, Stamp::new(&about, None));
+            return Ok(Output::Image(image));
+        }
+        let (excerpt, hash) = self.lines(file, cancel)?;
+        stamps.note(real, Stamp::new(&about, hash));
+        shown(asked, self.window, excerpt, about.len())
+    }
+
+    /// The lines, and the hash of the file if all of it was read.
+    fn lines(&self, file: File, cancel: &CancelToken) -> Result<(Excerpt, Option<Hash>), ToolFailure> {
+        let mut source = BufReader::with_capacity(BUFFER, Hashing::new(file));
+        let read = lines::read(&mut source, self.window, || !cancel.is_immediate());
+        let excerpt = read.map_err(|unfit| match unfit {
+            Unfit::Io(error) => self.asked.unreadable(&error),
+            Unfit::Cancelled => ToolFailure::new("cancelled").of_kind("Cancelled"),
+            Unfit::Binary => self.asked.no_text(),
+        })?;
+        Ok((excerpt, source.into_inner().finish()))
+    }
+}
+
+/// The first bytes of a file, read and put back.
+fn head(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(images::HEAD);
+    file.take(u64::try_from(images::HEAD).unwrap_or(u64::MAX)).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(head)
 }
 
 fn shown(asked: &Asked, window: Window, excerpt: Excerpt, bytes: u64) -> Result<Output, ToolFailure> {
@@ -159,18 +207,15 @@ fn shown(asked: &Asked, window: Window, excerpt: Excerpt, bytes: u64) -> Result<
 }
 
 fn list(asked: &Asked, real: &Path) -> Result<Output, ToolFailure> {
-    let mut entries = Vec::new();
-    for entry in real.read_dir().map_err(|error| unreadable(asked, &error))? {
-        let entry = entry.map_err(|error| unreadable(asked, &error))?;
-        // Through links: a link to a folder is a folder to whoever walks it. Folders sort first.
-        let is_file = !entry.path().is_dir();
-        entries.push((is_file, entry.file_name().to_string_lossy().into_owned()));
-    }
-    entries.sort();
+    let (entries, _) = folder::entries(real).map_err(|error| asked.unreadable(&error))?;
     let mut content = format!("Directory: {}\n", asked.shown.display());
-    for (is_file, name) in entries.iter().take(ENTRIES) {
-        let kind = if *is_file { "FILE" } else { "DIR " };
-        content.push_str(&format!("\n  {kind} {name}"));
+    for entry in entries.iter().take(ENTRIES) {
+        let kind = match entry.kind {
+            Kind::Folder => "DIR ",
+            Kind::Link => "LINK",
+            Kind::File | Kind::Other => "FILE",
+        };
+        content.push_str(&format!("\n  {kind} {}", entry.name));
     }
     if entries.len() > ENTRIES {
         content.push_str(&format!("\n  ... and {} more", entries.len() - ENTRIES));

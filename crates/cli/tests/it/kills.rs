@@ -1,0 +1,109 @@
+//! A process that dies in the middle of a turn, many times at random moments.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+const KILLS: u64 = 200;
+const ROUNDS: usize = 6;
+
+/// A turn of several tool rounds, each a little slow, so that a kill meets it anywhere.
+fn long_turn(context: &str) -> Value {
+    let mut responses: Vec<Value> = (0..ROUNDS)
+        .map(|round| {
+            let call = json!({"name": "read_file", "arguments": {"file_path": "notes.txt"}});
+            json!({"text": format!("round {round}"), "delay_ms": 2, "tool_calls": [call.clone(), call]})
+        })
+        .collect();
+    responses.push(json!("all rounds done"));
+    json!({
+        "session": {"orchestrator": "loop-basic", "context": context},
+        "providers": [{"module": "provider-mock", "config": {"responses": responses}}],
+        "tools": [{"module": "tool-filesystem"}],
+    })
+}
+
+fn goes_on(context: &str) -> Value {
+    json!({
+        "session": {"orchestrator": "loop-basic", "context": context},
+        "providers": [{"module": "provider-mock", "config": {"responses": ["the end"]}}],
+        "tools": [{"module": "tool-filesystem"}],
+    })
+}
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// The messages the journal holds; none when the process died before there was one.
+fn messages(folder: &std::path::Path) -> Vec<Value> {
+    let journal = std::fs::read_to_string(folder.join("events.jsonl")).unwrap_or_default();
+    let records = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records.filter_map(|record| record["body"].get("message").cloned()).collect()
+}
+
+/// As model services want it: right behind a message that calls tools stand the results, one for each call.
+fn assert_well_formed(messages: &[Value]) {
+    let mut open: Vec<String> = Vec::new();
+    for message in messages {
+        match message["role"].as_str().unwrap() {
+            "tool" => {
+                let id = message["tool_call_id"].as_str().unwrap();
+                let at = open.iter().position(|call| call == id);
+                open.remove(at.unwrap_or_else(|| panic!("{id} answers nothing: {messages:#?}")));
+            }
+            role => {
+                assert!(
+                    open.is_empty(),
+                    "before a message of the {role}, {open:?} have no result: {messages:#?}"
+                );
+                let calls = message["tool_calls"].as_array().into_iter().flatten();
+                open.extend(calls.map(|call| call["id"].as_str().unwrap().to_owned()));
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?} have no result");
+}
+
+fn survives(context: &str, seed: u64) {
+    let desk = Desk::new();
+    desk.file("notes.txt", "xyzzy\n")
+        .plan("long.json", &long_turn(context))
+        .plan("next.json", &goes_on(context));
+    let mut dice = Dice(seed);
+    let mut cut_off = 0;
+    for kill in 0..KILLS {
+        let mut child = desk.spawn(&["run", "--plan", "long.json", "go"]);
+        std::thread::sleep(Duration::from_micros(dice.below(40_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let Some(folder) = desk.sessions().pop() else { continue };
+        let before = messages(&folder);
+        if before.is_empty() {
+            std::fs::remove_dir_all(&folder).unwrap();
+            continue;
+        }
+        cut_off += u64::from(before.len() < 2 * ROUNDS);
+        let id = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        let ran = desk.amplifier(&["run", "--resume", &id, "--plan", "next.json", "--continue"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "the end\n"), "kill {kill}: {}", ran.seen());
+        let after = messages(&folder);
+        assert_eq!(after.get(..before.len()), Some(before.as_slice()), "kill {kill}: what was said is gone");
+        assert_well_formed(&after);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    assert!(cut_off > KILLS / 8, "only {cut_off} kills met a turn");
+}
+
+#[test]
+fn two_hundred_kills_lose_nothing_that_was_said_and_the_turn_goes_on() {
+    survives("context-simple", 7);
+}

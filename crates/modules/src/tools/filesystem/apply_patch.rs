@@ -1,0 +1,189 @@
+//! `apply_patch`: several files changed by one patch in the `*** Begin Patch` form, all of them or none.
+//!
+//! `parse.rs` reads the text, `hunks.rs` finds the place of each hunk; this file turns both into a plan.
+
+use std::collections::BTreeSet;
+
+use amplifier_core::contracts::ToolFailure;
+use amplifier_protocol::event::Event;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::changing::Changes;
+use super::desk::{After, Before, Change, Current, Desk, Knowledge, Plan};
+
+mod hunks;
+mod parse;
+
+use parse::{Hunk, Operation};
+
+/// The most lines of a file that are shown beside a failure.
+const SHOWN_LINES: usize = 200;
+/// The longest part of such a line, in characters.
+const SHOWN_CHARS: usize = 400;
+
+/// Changes files by a patch. Either everything in it is done or nothing.
+///
+/// The patch begins with `*** Begin Patch` and ends with `*** End Patch`. Between them stand sections:
+/// `*** Add File: path` followed by the lines of the new file, each after a `+`;
+/// `*** Delete File: path`;
+/// `*** Update File: path`, optionally `*** Move to: new path`, then hunks. A hunk begins with `@@`, optionally followed by
+/// a line of the file that stands before it (such as a function head); its lines begin with a blank (kept), `-` (removed)
+/// or `+` (added). Give three lines of context around a change. `*** End of File` after a hunk ties it to the end.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ApplyPatch {
+    /// The whole patch.
+    #[serde(alias = "input")]
+    patch: String,
+}
+
+/// A patch changed a file.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Applied {
+    /// The file.
+    pub(super) path: String,
+    /// `add`, `update`, `rename` or `delete`.
+    pub(super) operation: String,
+}
+
+impl Event for Applied {
+    const NAME: &'static str = "apply-patch:applied";
+    const EMITTER: &'static str = "tool";
+}
+
+impl Changes for ApplyPatch {
+    const NAME: &'static str = "apply_patch";
+
+    async fn plan(&self, desk: &Desk) -> Result<Plan, ToolFailure> {
+        desk.check_size(self.patch.len())?;
+        let operations = parse::parse(&self.patch).map_err(|error| {
+            ToolFailure::new(format!("Patch parse error: {error}")).of_kind("InvalidInput")
+        })?;
+        let mut draft = Draft { desk, plan: Plan::default(), told: Vec::new(), touched: BTreeSet::new() };
+        for operation in operations {
+            match operation {
+                Operation::Add { path, content } => draft.add(&path, content).await?,
+                Operation::Delete { path } => draft.delete(&path).await?,
+                Operation::Update { path, target, hunks } => draft.update(&path, target, &hunks).await?,
+            }
+        }
+        let Draft { mut plan, told, .. } = draft;
+        plan.answer = Value::String(told.join("\n"));
+        Ok(plan)
+    }
+}
+
+/// A plan in the making.
+struct Draft<'a> {
+    desk: &'a Desk,
+    plan: Plan,
+    told: Vec<String>,
+    touched: BTreeSet<std::path::PathBuf>,
+}
+
+impl Draft<'_> {
+    async fn add(&mut self, path: &str, content: String) -> Result<(), ToolFailure> {
+        let current = self.vacant(path).await?;
+        self.told.push(format!("A {path}"));
+        self.note(path, "add");
+        self.change(current, After::Bytes(content.into_bytes()));
+        Ok(())
+    }
+
+    async fn delete(&mut self, path: &str) -> Result<(), ToolFailure> {
+        let current = self.current(path).await?;
+        // What is not text may go as well; it must only be a file.
+        if !matches!(current.before, Before::File { .. } | Before::Large { .. }) {
+            current.text()?;
+        }
+        self.desk.check_seen(&current, Knowledge::Quoted)?;
+        self.told.push(format!("D {path}"));
+        self.note(path, "delete");
+        self.change(current, After::Gone);
+        Ok(())
+    }
+
+    async fn update(
+        &mut self,
+        path: &str,
+        target: Option<String>,
+        hunks: &[Hunk],
+    ) -> Result<(), ToolFailure> {
+        let current = self.current(path).await?;
+        let old = current.text()?;
+        self.desk.check_seen(&current, Knowledge::Quoted)?;
+        let new = hunks::apply(old, hunks).map_err(|misfit| {
+            let message = format!("Context mismatch in {path}: {misfit}\n\n{}", numbered(path, old));
+            ToolFailure::new(message).of_kind("ContextMismatch")
+        })?;
+        self.desk.check_size(new.len())?;
+        let after = After::Bytes(new.into_bytes());
+        match target {
+            None => {
+                self.told.push(format!("M {path}"));
+                self.note(path, "update");
+                self.change(current, after);
+            }
+            Some(target) => {
+                let vacant = self.vacant(&target).await?;
+                self.told.push(format!("R {path} -> {target}"));
+                self.note(&target, "rename");
+                self.change(vacant, after);
+                self.change(current, After::Gone);
+            }
+        }
+        Ok(())
+    }
+
+    /// The file at a path no other section names: sections are judged by what is on the disk, not by each other.
+    async fn current(&mut self, path: &str) -> Result<Current, ToolFailure> {
+        let current = self.desk.current(path).await?;
+        if !self.touched.insert(current.real.clone()) {
+            let message = format!("{path} is named by two sections of the patch; put its changes into one");
+            return Err(ToolFailure::new(message).of_kind("InvalidInput"));
+        }
+        Ok(current)
+    }
+
+    /// A path where nothing is yet.
+    async fn vacant(&mut self, path: &str) -> Result<Current, ToolFailure> {
+        let current = self.current(path).await?;
+        if matches!(current.before, Before::Absent) {
+            return Ok(current);
+        }
+        let content = current.text().map(|text| format!("\n\n{}", numbered(path, text))).unwrap_or_default();
+        let message = format!("File already exists: {path}; use `*** Update File: {path}`{content}");
+        Err(ToolFailure::new(message).of_kind("AlreadyExists"))
+    }
+
+    fn change(&mut self, current: Current, after: After) {
+        self.plan.changes.push(Change { current, after });
+    }
+
+    fn note(&mut self, path: &str, operation: &'static str) {
+        self.plan.applied.push((path.to_owned(), operation));
+    }
+}
+
+/// What a file holds, for a model that believed something else: its beginning and its end.
+fn numbered(path: &str, text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    let (head, tail) = if lines.len() <= SHOWN_LINES {
+        (lines.len(), 0)
+    } else {
+        (SHOWN_LINES * 2 / 3, SHOWN_LINES - SHOWN_LINES * 2 / 3)
+    };
+    let mut shown = format!("Current content of {path}:");
+    for (at, line) in lines.iter().enumerate() {
+        if at == head && tail > 0 {
+            shown.push_str(&format!("\n... {} lines left out ...", lines.len() - head - tail));
+        }
+        if at < head || at >= lines.len() - tail {
+            let cut = line.char_indices().nth(SHOWN_CHARS).map_or(line.len(), |(at, _)| at);
+            shown.push_str(&format!("\n{:>6}\t{}", at + 1, line.get(..cut).unwrap_or_default()));
+        }
+    }
+    shown
+}
