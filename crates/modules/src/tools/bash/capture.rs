@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(shown.total, 8_890);
         assert!(shown.text.starts_with("line 0\nline 1\n") && shown.text.ends_with("line 998\nline 999\n"));
         assert!(
-            shown.text.contains("[… 8823 bytes left out here, 991 ends of lines among them …]"),
+            shown.text.contains("[… 8819 bytes left out here, 991 ends of lines among them …]"),
             "{}",
             shown.text
         );
