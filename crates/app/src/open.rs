@@ -139,14 +139,19 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         store.write_plan(&folder, &plan)?;
     }
 
+    let home_dir = request.environment.get(env::HOME).map(Value::String);
     let loader =
         Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(request.environment)));
-    let working_dir = Value::String(request.working_dir.display().to_string());
+    let text = |path: &std::path::Path| Capability::Value(Value::String(path.display().to_string()));
     let mut builder = SessionBuilder::new(plan, Arc::new(loader), clock)
         .session_id(id)
         .journal(Arc::new(Tee { journal, tap: request.tap }))
-        .capability("session.working_dir", Capability::Value(working_dir))
+        .capability("session.working_dir", text(&request.working_dir))
+        .capability("session.dir", text(folder.dir()))
         .strictness(request.strictness);
+    if let Some(home_dir) = home_dir {
+        builder = builder.capability("user.home_dir", Capability::Value(home_dir));
+    }
     if let Some(history) = history {
         builder = builder.resume(history);
     }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 mod key;
 mod text;
 
+pub use key::names_a_secret;
 pub use text::redact_text;
 
 /// What stands where a secret was.

@@ -6,8 +6,10 @@
 
 mod contexts;
 mod files;
+pub mod hooks;
 mod orchestrators;
 mod providers;
+mod reminder;
 pub mod table;
 mod tools;
 

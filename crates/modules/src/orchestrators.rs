@@ -1,3 +1,6 @@
-//! Modules that run a turn.
+//! Modules that run a turn, and the driver they share.
 
+mod driver;
 pub(crate) mod loop_basic;
+pub(crate) mod loop_events;
+pub(crate) mod loop_streaming;

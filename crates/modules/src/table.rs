@@ -11,16 +11,54 @@ use serde_json::Value;
 
 use crate::contexts::persistent::Persistent;
 use crate::contexts::simple::Simple;
+use crate::hooks::approval::Approval;
+use crate::hooks::backup::Backup;
+use crate::hooks::logging::Logging;
+use crate::hooks::redaction::Redaction;
+use crate::hooks::scheduler_cost_aware::SchedulerCostAware;
+use crate::hooks::scheduler_heuristic::SchedulerHeuristic;
+use crate::hooks::shell::Shell;
+use crate::hooks::status_context::StatusContext;
+use crate::hooks::streaming_ui::StreamingUi;
+use crate::hooks::todo_reminder::TodoReminder;
 use crate::orchestrators::loop_basic::LoopBasic;
+use crate::orchestrators::loop_events::LoopEvents;
+use crate::orchestrators::loop_streaming::LoopStreaming;
 use crate::providers::mock::Mock;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
 use crate::tools::search::Search;
+use crate::tools::skills::Skills;
+use crate::tools::task::TaskModule;
+use crate::tools::todo::TodoModule;
 
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] =
-    &[&LoopBasic, &Simple, &Persistent, &Mock, &Bash, &Echo, &Filesystem, &Search];
+pub static MODULES: &[&dyn Module] = &[
+    &LoopBasic,
+    &LoopStreaming,
+    &LoopEvents,
+    &Simple,
+    &Persistent,
+    &Mock,
+    &Bash,
+    &Echo,
+    &Filesystem,
+    &Search,
+    &Skills,
+    &TaskModule,
+    &TodoModule,
+    &Approval,
+    &Backup,
+    &Logging,
+    &Redaction,
+    &SchedulerCostAware,
+    &SchedulerHeuristic,
+    &Shell,
+    &StatusContext,
+    &StreamingUi,
+    &TodoReminder,
+];
 
 /// Finds modules in the table.
 pub struct BuiltIns;

@@ -4,3 +4,6 @@ pub(crate) mod bash;
 pub(crate) mod echo;
 pub(crate) mod filesystem;
 pub(crate) mod search;
+pub(crate) mod skills;
+pub(crate) mod task;
+pub(crate) mod todo;

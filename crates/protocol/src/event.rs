@@ -108,6 +108,10 @@ pub static EVENTS: &[EventKind] = &[
     EventKind::of::<LlmStreamBlockDelta>(),
     EventKind::of::<LlmStreamBlockEnd>(),
     EventKind::of::<LlmStreamAborted>(),
+    EventKind::of::<ToolSelecting>(),
+    EventKind::of::<ToolSelected>(),
+    EventKind::of::<OrchestratorSteeringInjected>(),
+    EventKind::of::<OrchestratorRateLimitDelay>(),
 ];
 
 /// How many of [`EVENTS`] are the canonical ones.

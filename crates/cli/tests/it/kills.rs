@@ -50,6 +50,13 @@ fn messages(folder: &std::path::Path) -> Vec<Value> {
     records.filter_map(|record| record["body"].get("message").cloned()).collect()
 }
 
+/// How many records the newest session's journal holds.
+fn written(desk: &Desk) -> u64 {
+    let journal =
+        desk.sessions().pop().map(|folder| std::fs::read(folder.join("events.jsonl")).unwrap_or_default());
+    journal.unwrap_or_default().iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
 /// As model services want it: right behind a message that calls tools stand the results, one for each call.
 fn assert_well_formed(messages: &[Value]) {
     let mut open: Vec<String> = Vec::new();
@@ -82,7 +89,12 @@ fn survives(context: &str, seed: u64) {
     let mut cut_off = 0;
     for kill in 0..KILLS {
         let mut child = desk.spawn(&["run", "--plan", "long.json", "go"]);
-        std::thread::sleep(Duration::from_micros(dice.below(40_000)));
+        // By what was written and not by the clock: a slow machine is killed in the same places.
+        let (records, moment) = (dice.below(60), Duration::from_micros(dice.below(2_000)));
+        while written(&desk) < records && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        std::thread::sleep(moment);
         child.kill().unwrap();
         child.wait().unwrap();
         let Some(folder) = desk.sessions().pop() else { continue };
@@ -106,4 +118,9 @@ fn survives(context: &str, seed: u64) {
 #[test]
 fn two_hundred_kills_lose_nothing_that_was_said_and_the_turn_goes_on() {
     survives("context-simple", 7);
+}
+
+#[test]
+fn two_hundred_kills_leave_the_file_of_the_persistent_context_whole() {
+    survives("context-persistent", 11);
 }

@@ -101,16 +101,19 @@ impl Coordinator {
 
     async fn put(&self, question: &Question, tool: Option<&str>) -> Verdict {
         let tool_name = tool.map(str::to_owned);
-        let action = question.prompt.clone();
-        self.report(ApprovalRequired { tool_name: tool_name.clone(), action, risk_level: None }).await;
+        let action = Some(question.prompt.clone());
+        let asked = question.prompt.clone();
+        self.report(ApprovalRequired { tool_name: tool_name.clone(), action: asked, risk_level: None }).await;
         let verdict = tokio::select! {
             biased;
             () = self.cancel().cancelled(CancelLevel::Immediate) => Verdict::denied("cancelled before an answer"),
             verdict = self.answer(question) => verdict,
         };
         match verdict.clone() {
-            Verdict::Granted { answer: reason } => self.report(ApprovalGranted { tool_name, reason }).await,
-            Verdict::Denied { reason } => self.report(ApprovalDenied { tool_name, reason }).await,
+            Verdict::Granted { answer: reason } => {
+                self.report(ApprovalGranted { tool_name, reason, action }).await;
+            }
+            Verdict::Denied { reason } => self.report(ApprovalDenied { tool_name, reason, action }).await,
         }
         verdict
     }

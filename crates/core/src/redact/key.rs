@@ -55,7 +55,13 @@ const TOKEN_COUNTS: [&str; 12] =
 const TOKEN_KINDS: [&str; 4] = ["access", "auth", "refresh", "bearer"];
 
 /// Whether the value under this key must not be shown.
-pub(super) fn names_a_secret(key: &str) -> bool {
+///
+/// ```
+/// use amplifier_core::redact::names_a_secret;
+///
+/// assert!(names_a_secret("OPENAI_API_KEY") && !names_a_secret("max_tokens"));
+/// ```
+pub fn names_a_secret(key: &str) -> bool {
     let words = words(key);
     let mut from_last = words.iter().rev().map(String::as_str);
     let Some(last) = from_last.next() else { return false };

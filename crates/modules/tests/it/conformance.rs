@@ -1,8 +1,13 @@
 //! Every row of the table keeps the module contract, and what it mounts keeps the contract of its kind.
 
+use std::sync::Arc;
+
+use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
 use amplifier_modules::MODULES;
+use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_testing::{TestCoordinator, conformance, wire};
+use async_trait::async_trait;
 use serde_json::{Map, json};
 
 use crate::kit::built_in;
@@ -60,5 +65,28 @@ async fn every_context_keeps_the_context_contract_here_and_over_a_wire() {
 async fn every_loop_keeps_the_orchestrator_contract() {
     for id in of_kind(ModuleKind::Orchestrator) {
         conformance::orchestrator(async || hub_with(&id).await.orchestrator().unwrap()).await.assert();
+    }
+}
+
+/// Everything a hook module registered, as one handler.
+struct Registered(TestCoordinator);
+
+#[async_trait]
+impl HookHandler for Registered {
+    async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
+        let outcome = self.0.hooks().dispatch(event.clone()).await;
+        match outcome.failures.first() {
+            Some(failure) => Err(HookFailure::new(failure.error.clone())),
+            None => Ok(outcome.to_result()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_hook_keeps_the_hook_contract_here_and_over_a_wire() {
+    for id in of_kind(ModuleKind::Hook) {
+        let make = async || Arc::new(Registered(hub_with(&id).await)) as Arc<dyn HookHandler>;
+        conformance::hook(make).await.assert();
+        conformance::hook(async || wire::hook(make().await)).await.assert();
     }
 }

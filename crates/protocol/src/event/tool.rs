@@ -6,6 +6,50 @@ use serde_json::Value;
 
 use super::{ErrorInfo, Event, LOOP, TOOL};
 
+/// A tool is being chosen for a call. Handlers propose with their data: `tool_name` for another tool, with `tool_input` where
+/// that takes another input; `deny` with a reason for none. No action of theirs has any effect here.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToolSelecting {
+    /// The tool the model called.
+    pub tool_name: String,
+    /// The input the model gave.
+    #[serde(default)]
+    pub tool_input: Value,
+    /// The tools there are.
+    #[serde(default)]
+    pub available_tools: Vec<String>,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+}
+
+impl Event for ToolSelecting {
+    const NAME: &'static str = "tool:selecting";
+    const EMITTER: &'static str = LOOP;
+}
+
+/// A tool was chosen for a call. Hooks may deny it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToolSelected {
+    /// The tool that will run.
+    pub tool_name: String,
+    /// The input it will get.
+    #[serde(default)]
+    pub tool_input: Value,
+    /// Who chose it: `llm` or `scheduler`.
+    pub source: String,
+    /// The tool the model called.
+    pub original_tool: String,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+}
+
+impl Event for ToolSelected {
+    const NAME: &'static str = "tool:selected";
+    const EMITTER: &'static str = LOOP;
+}
+
 /// A tool is about to run. Hooks may deny it, change its input, or ask.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolPre {

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Event, HOOK, KERNEL, LOOP};
 
@@ -118,6 +119,46 @@ impl Event for OrchestratorComplete {
     const EMITTER: &'static str = LOOP;
 }
 
+/// A message that came while the turn ran is now part of the conversation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct OrchestratorSteeringInjected {
+    /// The loop's module id.
+    pub orchestrator: String,
+    /// The message.
+    pub content: String,
+    /// Which round of the loop reads it first.
+    pub iteration: u64,
+    /// How many more wait.
+    #[serde(default)]
+    pub queued_remaining: u64,
+    /// Notes.
+    #[serde(default)]
+    pub metadata: Option<Value>,
+}
+
+impl Event for OrchestratorSteeringInjected {
+    const NAME: &'static str = "orchestrator:steering_injected";
+    const EMITTER: &'static str = LOOP;
+}
+
+/// The loop waits before it asks the model again, as its config wants.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct OrchestratorRateLimitDelay {
+    /// How long it waits.
+    pub delay_ms: u64,
+    /// How long must lie between two calls.
+    pub configured_ms: u64,
+    /// How long the last call is ago.
+    pub elapsed_ms: u64,
+    /// Which round of the loop waits.
+    pub iteration: u64,
+}
+
+impl Event for OrchestratorRateLimitDelay {
+    const NAME: &'static str = "orchestrator:rate_limit_delay";
+    const EMITTER: &'static str = LOOP;
+}
+
 /// A plan is being made.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PlanStart {
@@ -200,6 +241,9 @@ pub struct ApprovalGranted {
     pub tool_name: Option<String>,
     /// The answer.
     pub reason: String,
+    /// The question, which tells apart answers about the same tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
 }
 
 impl Event for ApprovalGranted {
@@ -215,6 +259,9 @@ pub struct ApprovalDenied {
     pub tool_name: Option<String>,
     /// The answer.
     pub reason: String,
+    /// The question, which tells apart answers about the same tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
 }
 
 impl Event for ApprovalDenied {

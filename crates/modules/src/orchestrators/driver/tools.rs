@@ -1,4 +1,5 @@
-//! The tools of one answer: run side by side, every call gets a result, results are stored in the order of the calls.
+//! The tools of one answer: run side by side up to a cap, every call gets a result, results are stored in the order of the
+//! calls.
 
 use std::sync::Arc;
 
@@ -13,13 +14,14 @@ use amplifier_protocol::tool::{ToolCall, ToolResult};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::Turn;
 use super::ask::items;
+use super::select::select;
 use super::step::Happened;
+use super::{Selection, Turn};
 
 /// What became of one call.
-struct Ran {
-    text: String,
+pub(super) struct Ran {
+    pub(super) text: String,
     ephemeral: Vec<Sourced<Injection>>,
     // Lasting words of hooks: between a call and its result nothing may stand, so they wait.
     held: Vec<(EventName, Vec<Sourced<Injection>>)>,
@@ -43,7 +45,7 @@ impl Turn<'_> {
     pub(super) async fn run_tools(&mut self, calls: Vec<ToolCall>) -> Happened {
         let round = self.step.tool_rounds();
         let group: Arc<str> = format!("{}-{}-{round}", self.coordinator.session_id(), self.number).into();
-        let ran = run_all(self.coordinator, &calls, &group).await;
+        let ran = self.run_all(&calls, &group).await;
         let mut stop = None;
         let mut held = Vec::new();
         for (call, ran) in calls.iter().zip(ran) {
@@ -63,36 +65,66 @@ impl Turn<'_> {
             None => Happened::ToolsRan,
         }
     }
-}
 
-/// Runs all calls and returns what became of them, in their order.
-async fn run_all(coordinator: &Coordinator, calls: &[ToolCall], group: &Arc<str>) -> Vec<Ran> {
-    if coordinator.cancel().is_cancelled() {
-        return calls.iter().map(Ran::cancelled).collect();
+    /// Runs all calls and returns what became of them, in their order. They begin in that order, no more at a time than
+    /// the config allows, and none after a cancel.
+    async fn run_all(&self, calls: &[ToolCall], group: &Arc<str>) -> Vec<Ran> {
+        if let [call] = calls {
+            return vec![match self.select(call).await {
+                Ok((call, ran)) => run_one(self.coordinator, call, group, ran).await,
+                Err(refused) => refused,
+            }];
+        }
+        let mut ran: Vec<Option<Ran>> = calls.iter().map(|_| None).collect();
+        let mut keep = |at: usize, result: Ran| {
+            if let Some(place) = ran.get_mut(at) {
+                *place = Some(result);
+            }
+        };
+        let mut running = JoinSet::new();
+        for (at, call) in calls.iter().enumerate() {
+            while running.len() >= self.config.max_parallel_tools {
+                if let Some(Ok((at, result))) = running.join_next().await {
+                    keep(at, result);
+                }
+            }
+            let (call, begun) = match self.select(call).await {
+                Ok(selected) => selected,
+                Err(refused) => {
+                    keep(at, refused);
+                    continue;
+                }
+            };
+            let (coordinator, group) = (self.coordinator.clone(), Arc::clone(group));
+            running.spawn(async move { (at, run_one(&coordinator, call, &group, begun).await) });
+        }
+        while let Some(joined) = running.join_next().await {
+            if let Ok((at, result)) = joined {
+                keep(at, result);
+            }
+        }
+        // A call without a result panicked on its way through us; its call must be answered all the same.
+        let broken = || Ran::new("Error executing tool: the call broke off".to_owned());
+        ran.into_iter().map(|ran| ran.unwrap_or_else(broken)).collect()
     }
-    if let [call] = calls {
-        return vec![run_one(coordinator, call.clone(), group).await];
-    }
-    let mut running = JoinSet::new();
-    for (at, call) in calls.iter().enumerate() {
-        let (coordinator, call, group) = (coordinator.clone(), call.clone(), Arc::clone(group));
-        running.spawn(async move { (at, run_one(&coordinator, call, &group).await) });
-    }
-    let mut ran: Vec<Option<Ran>> = calls.iter().map(|_| None).collect();
-    while let Some(joined) = running.join_next().await {
-        if let Ok((at, result)) = joined
-            && let Some(place) = ran.get_mut(at)
-        {
-            *place = Some(result);
+
+    /// The call that shall run, or what became of one that shall not.
+    async fn select(&self, call: &ToolCall) -> Result<(ToolCall, Ran), Ran> {
+        if self.coordinator.cancel().is_cancelled() {
+            return Err(Ran::cancelled(call));
+        }
+        let mut ran = Ran::new(String::new());
+        match self.policy.selection {
+            Selection::ByModel => Ok((call.clone(), ran)),
+            Selection::ByProposals => match select(self.coordinator, call, &mut ran).await {
+                Some(chosen) => Ok((chosen, ran)),
+                None => Err(ran),
+            },
         }
     }
-    // A call without a result panicked on its way through us; its call must be answered all the same.
-    let broken = || Ran::new("Error executing tool: the call broke off".to_owned());
-    ran.into_iter().map(|ran| ran.unwrap_or_else(broken)).collect()
 }
 
-async fn run_one(coordinator: &Coordinator, mut call: ToolCall, group: &Arc<str>) -> Ran {
-    let mut ran = Ran::new(String::new());
+async fn run_one(coordinator: &Coordinator, mut call: ToolCall, group: &Arc<str>, mut ran: Ran) -> Ran {
     if coordinator.listens(ToolPre::NAME) {
         let pre = ToolPre {
             tool_name: call.name.clone(),
@@ -117,7 +149,12 @@ async fn run_one(coordinator: &Coordinator, mut call: ToolCall, group: &Arc<str>
 }
 
 impl Ran {
-    fn hear<E: Event>(&mut self, ephemeral: Vec<Sourced<Injection>>, held: Vec<Sourced<Injection>>) {
+    /// Keeps what hooks said at an event of this call.
+    pub(super) fn hear<E: Event>(
+        &mut self,
+        ephemeral: Vec<Sourced<Injection>>,
+        held: Vec<Sourced<Injection>>,
+    ) {
         self.ephemeral.extend(ephemeral);
         if !held.is_empty() {
             self.held.push((EventName::of::<E>(), held));

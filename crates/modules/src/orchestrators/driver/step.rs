@@ -13,6 +13,8 @@ pub(super) enum Happened {
     Denied { reason: String },
     /// The model answered, and its answer is stored.
     Answered { text: String, calls: Vec<ToolCall> },
+    /// The model answered without calls, and meanwhile somebody sent more to take up.
+    Steered { text: String },
     /// Every call has its result in the conversation.
     ToolsRan,
     /// Somebody wants the turn to stop.
@@ -89,6 +91,10 @@ impl Step {
                 self.ask()
             }
             Happened::Answered { text, calls } => self.answered(text, calls),
+            Happened::Steered { text } => {
+                self.said = text;
+                self.ask()
+            }
             Happened::Denied { reason } => {
                 self.said = format!("Operation denied: {reason}");
                 self.end(TurnStatus::Denied)
@@ -148,7 +154,8 @@ mod tests {
     }
 
     fn called(text: &str) -> Happened {
-        Happened::Answered { text: text.to_owned(), calls: vec![ToolCall::new("c", "t", json!({}))] }
+        let calls = vec![ToolCall::new("c", "t", json!({}))];
+        Happened::Answered { text: text.to_owned(), calls }
     }
 
     fn work(iteration: u64) -> Next {
@@ -189,6 +196,15 @@ mod tests {
             Step::new(0).next(Happened::Begun),
             Next::Ask(Round { iteration: 0, purpose: Purpose::WrapUp })
         );
+    }
+
+    #[test]
+    fn an_answer_does_not_end_a_turn_that_was_sent_more() {
+        let mut step = Step::new(-1);
+        step.next(Happened::Begun);
+        let steered = Happened::Steered { text: "done".to_owned() };
+        assert_eq!(step.next(steered), work(1));
+        assert_eq!(step.next(said("done differently")), over(TurnStatus::Success, "done differently"));
     }
 
     #[test]

@@ -1,0 +1,233 @@
+//! `hooks-approval`: decides which tool calls go on, which are asked about and which are refused.
+//!
+//! It judges by what a tool declares to touch and by rules (`approval/rules.rs`), and never asks by itself: it answers
+//! `ask_user`, so that the kernel asks, waits and reports. A broken gate is a closed gate. What "Allow always" means is
+//! kept by `approval/memory.rs`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mounted};
+use amplifier_core::coordinator::Coordinator;
+use amplifier_core::hooks::{EventPattern, HookSpec};
+use amplifier_core::loader::{LoadError, MountCx};
+use amplifier_protocol::event::{ApprovalGranted, ToolPre};
+use amplifier_protocol::hook::{ApprovalDefault, HookAction, HookResult, MessageLevel, Question};
+use amplifier_protocol::ids::ModuleId;
+use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::tool::Effects;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+mod command;
+mod memory;
+mod question;
+mod rules;
+
+use self::memory::{Grant, Memory};
+use self::rules::{Action, Call, Defaults, Rule};
+use super::place;
+
+/// How long a question waits unless the plan says otherwise, in seconds.
+const PATIENCE: f64 = 300.0;
+
+/// What "Allow always" means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Remember {
+    /// It is not offered.
+    Once,
+    /// Until the session ends.
+    Session,
+    /// For good: it is written to `remember_file`.
+    Always,
+}
+
+/// What is said about one tool.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolPolicy {
+    /// True asks about every call, false lets every call go on that no rule denies.
+    require_approval: Option<bool>,
+}
+
+/// What a plan may configure.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Config {
+    /// Rules by tool, effect, command and path. Of those that fit, deny beats ask and ask beats allow.
+    rules: Vec<Rule>,
+    /// What happens where no rule fits, by what the tool declares to touch.
+    defaults: Defaults,
+    /// What is said about single tools, by name.
+    tools: BTreeMap<String, ToolPolicy>,
+    /// What "Allow always" means: `once` (not offered), `session` or `always`.
+    remember: Remember,
+    /// Where `remember: always` keeps what was allowed. Keep it where the session's tools cannot write.
+    remember_file: Option<String>,
+    /// How long a question waits, in seconds. Silence is a no.
+    default_timeout: Option<f64>,
+    /// Known from other implementations, where it could turn silence into a yes. Here silence is a no.
+    default_action: Option<String>,
+    /// Whether only rules, `tools` and the session's `require_approval_tools` count, and no defaults.
+    policy_driven_only: bool,
+    /// The place among the hooks; lower runs first.
+    priority: i32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            rules: ["ls*", "pwd", "echo*"].into_iter().map(Rule::allowing_command).collect(),
+            defaults: Defaults::default(),
+            tools: BTreeMap::new(),
+            remember: Remember::Session,
+            remember_file: None,
+            default_timeout: None,
+            default_action: None,
+            policy_driven_only: false,
+            priority: -10,
+        }
+    }
+}
+
+struct Gate {
+    config: Config,
+    coordinator: Coordinator,
+    memory: Memory,
+    remember_file: Option<PathBuf>,
+}
+
+impl Gate {
+    fn judge(&self, call: &Call<'_>) -> Action {
+        let by_rules = self.config.rules.iter().filter(|rule| rule.fits(call)).map(Rule::action).max();
+        if by_rules == Some(Action::Deny) || self.writes_to_the_memory(call) {
+            return Action::Deny;
+        }
+        if self.memory.knows(&Grant::of(call)) {
+            return Action::Allow;
+        }
+        let wanted = self.coordinator.with_state(|state| {
+            let tools = state.get("require_approval_tools").and_then(Value::as_array);
+            tools.is_some_and(|tools| tools.iter().any(|tool| tool.as_str() == Some(call.tool)))
+        });
+        let by_tool = self.config.tools.get(call.tool).and_then(|policy| policy.require_approval);
+        match (by_rules, by_tool) {
+            _ if wanted => Action::Ask,
+            (Some(Action::Ask), _) | (_, Some(true)) => Action::Ask,
+            (Some(action), _) => action,
+            (None, Some(false)) => Action::Allow,
+            (None, None) if self.config.policy_driven_only => Action::Allow,
+            (None, None) => self.config.defaults.action(call.effects),
+        }
+    }
+
+    /// Who may write the file of what is allowed may allow himself everything.
+    fn writes_to_the_memory(&self, call: &Call<'_>) -> bool {
+        let Some(file) = &self.remember_file else { return false };
+        let base = call.base.unwrap_or(Path::new(""));
+        let file = place::real_path(file);
+        call.effects.writes && call.paths().any(|path| place::real_path(&base.join(path)) == file)
+    }
+
+    fn ask(&self, call: &Call<'_>) -> HookResult {
+        let offers_always = self.config.remember != Remember::Once;
+        let options: &[&str] =
+            if offers_always { &["Allow once", "Allow always", "Deny"] } else { &["Allow", "Deny"] };
+        let mut prompt = question::prompt(call);
+        if offers_always {
+            prompt.push_str(&question::scope(call));
+            self.memory.expect(prompt.clone(), Grant::of(call));
+        }
+        let timeout = self.config.default_timeout.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+        HookAction::AskUser(Question {
+            prompt,
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
+            timeout: timeout.unwrap_or(PATIENCE),
+            default: ApprovalDefault::Deny,
+        })
+        .into()
+    }
+}
+
+#[async_trait]
+impl HookHandler for Gate {
+    async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
+        let call: ToolPre =
+            event.read().map_err(|error| HookFailure::new(format!("unreadable call: {error}")))?;
+        let tool = self.coordinator.tool(&call.tool_name);
+        // A tool nobody mounted is taken for one that could do anything: the gate does not guess who will run it.
+        let effects = tool.map_or(Effects::UNKNOWN, |tool| tool.effects());
+        let base = place::working_dir(&self.coordinator);
+        let call = Call { tool: &call.tool_name, input: &call.tool_input, effects, base: base.as_deref() };
+        Ok(match self.judge(&call) {
+            Action::Allow => HookResult::proceed(),
+            Action::Ask => self.ask(&call),
+            Action::Deny => HookResult::deny(question::refusal(&call)),
+        })
+    }
+}
+
+/// Hears what was answered, for "Allow always".
+struct Listener(Arc<Gate>);
+
+#[async_trait]
+impl HookHandler for Listener {
+    async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
+        let granted: ApprovalGranted = event.read().map_err(|error| HookFailure::new(error.to_string()))?;
+        let Some(grant) = granted.action.as_deref().and_then(|prompt| self.0.memory.take_expected(prompt))
+        else {
+            return Ok(HookResult::proceed());
+        };
+        if !granted.reason.eq_ignore_ascii_case("allow always") {
+            return Ok(HookResult::proceed());
+        }
+        match self.0.memory.remember(grant).await {
+            Ok(()) => Ok(HookResult::proceed()),
+            Err(error) => {
+                let told = format!("allowed for this session only: {error}");
+                Ok(HookResult::proceed().showing(told, MessageLevel::Warning))
+            }
+        }
+    }
+}
+
+/// The module, as the table lists it.
+pub(crate) struct Approval;
+
+#[async_trait]
+impl Module for Approval {
+    fn id(&self) -> ModuleId {
+        ModuleId::fixed("hooks-approval")
+    }
+
+    fn kind(&self) -> ModuleKind {
+        ModuleKind::Hook
+    }
+
+    async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+        let config: Config = cx.read_config(config)?;
+        if config.default_action.as_deref().is_some_and(|action| action != "deny") {
+            cx.warn("`default_action` other than `deny` is ignored: a question nobody answers is a no");
+        }
+        let remember_file = match (&config.remember_file, config.remember) {
+            (Some(file), Remember::Always) => Some(place::resolve(file, cx)?),
+            (None, Remember::Always) => {
+                return Err(place::refused(cx, "`remember: always` needs `remember_file`"));
+            }
+            _ => None,
+        };
+        let memory = Memory::open(remember_file.clone()).await.map_err(|error| place::refused(cx, error))?;
+        let priority = config.priority;
+        let gate = Arc::new(Gate { config, coordinator: cx.coordinator.clone(), memory, remember_file });
+        let spec =
+            HookSpec::new(EventPattern::event::<ToolPre>(), "hooks-approval").priority(priority).closed();
+        cx.on(spec, gate.clone());
+        let heard = HookSpec::new(EventPattern::event::<ApprovalGranted>(), "hooks-approval-memory");
+        cx.on(heard.priority(priority), Arc::new(Listener(gate)));
+        Ok(Mounted::Ready)
+    }
+}

@@ -1,0 +1,99 @@
+//! What the person reads: the whole call, cleaned of what could deceive the eye or leak a secret.
+
+use amplifier_core::redact::{redact, redact_text};
+use amplifier_protocol::text::sanitize;
+use sha2::{Digest, Sha256};
+
+use super::rules::Call;
+
+/// How many characters of a command or an input are shown.
+const SHOWN: usize = 2_000;
+
+/// What "Allow always" would cover, for the end of a question.
+pub(super) fn scope(call: &Call<'_>) -> String {
+    if call.effects.executes {
+        return "\n\"Allow always\" covers exactly this.".to_owned();
+    }
+    format!("\n\"Allow always\" covers every call of `{}`.", visible(call.tool))
+}
+
+/// The question about a call. Two calls that differ have different questions: the kernel asks equal ones once.
+pub(super) fn prompt(call: &Call<'_>) -> String {
+    let tool = visible(call.tool);
+    let whole = match call.command() {
+        // The rest of the input may say where or how it runs.
+        Some(_) => call.input.to_string(),
+        None => format!("{}\u{0}{}", call.tool, call.input),
+    };
+    let (said, exact) = match call.command() {
+        Some(command) => {
+            let only = call.input.as_object().is_some_and(|input| input.len() == 1);
+            (format!("Run with `{tool}`:\n{}", redact_text(command)), only && redact_text(command) == command)
+        }
+        None => {
+            let input = redact(call.input);
+            (format!("Run `{tool}` with {input}"), input == *call.input)
+        }
+    };
+    let shown = visible(&said);
+    let cut: String = shown.chars().take(SHOWN).collect();
+    let hidden = shown.chars().count().saturating_sub(SHOWN);
+    // What is not shown as it is must still tell two questions apart.
+    let mark = if hidden > 0 || !exact || shown != said {
+        format!("\n[input {}]", fingerprint(&whole))
+    } else {
+        String::new()
+    };
+    let more = if hidden > 0 { format!("\n[{hidden} more characters]") } else { String::new() };
+    format!("{cut}{more}{mark}\nAllow it?")
+}
+
+/// What the model reads when a call is refused.
+pub(super) fn refusal(call: &Call<'_>) -> String {
+    format!(
+        "`{}` is refused by a rule of the approval policy; do it another way or ask the person",
+        visible(call.tool)
+    )
+}
+
+/// Without control characters, which could move the cursor, and without those that reorder text.
+fn visible(text: &str) -> String {
+    let reorders =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    sanitize(text).chars().filter(|c| !reorders(*c) && *c != '\r').collect()
+}
+
+fn fingerprint(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use amplifier_protocol::tool::Effects;
+    use serde_json::{Value, json};
+
+    fn asked(input: &Value) -> String {
+        prompt(&Call { tool: "bash", input, effects: Effects::UNKNOWN, base: None })
+    }
+
+    #[test]
+    fn calls_that_differ_where_nobody_sees_it_have_different_questions() {
+        let long = |end: &str| json!({"command": format!("echo {}{end}", "a".repeat(5_000))});
+        assert_ne!(asked(&long("; rm x")), asked(&long("; rm y")));
+        let secret = |key: &str| json!({"command": format!("curl -H 'Authorization: Bearer {key}'")});
+        let (one, other) = (secret("abcdefabcdef1234567"), secret("abcdefabcdef7654321"));
+        assert!(!asked(&one).contains("abcdef1234567"), "{}", asked(&one));
+        assert_ne!(asked(&one), asked(&other));
+        let elsewhere = json!({"command": "rm x", "cwd": "/"});
+        assert_ne!(asked(&json!({"command": "rm x"})), asked(&elsewhere));
+    }
+
+    #[test]
+    fn nothing_in_a_command_can_move_the_cursor_or_reorder_the_text() {
+        let text = asked(&json!({"command": "rm x\r\u{1b}[2Kls \u{202e}txt"}));
+        assert!(text.contains("rm x") && !text.contains(['\u{1b}', '\r', '\u{202e}']), "{text:?}");
+        assert_eq!(asked(&json!({"command": "ls"})), "Run with `bash`:\nls\nAllow it?");
+    }
+}

@@ -1,0 +1,100 @@
+//! Where hooks keep their files: paths from a config made absolute, folders and files for their owner alone.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use amplifier_core::contracts::Mounted;
+use amplifier_core::coordinator::Coordinator;
+use amplifier_core::loader::{LoadError, MountCx};
+
+/// Declines the mount when these paths need a working folder and the session has none.
+pub(super) fn homeless(paths: &[&str], cx: &MountCx) -> Option<Mounted> {
+    let relative = paths.iter().find(|path| !path.starts_with('~') && !Path::new(path).is_absolute())?;
+    if working_dir(&cx.coordinator).is_some_and(|folder| folder.is_absolute()) {
+        return None;
+    }
+    let reason =
+        format!("`{relative}` is relative and the session has no working folder; give an absolute path");
+    Some(Mounted::Skipped { reason })
+}
+
+/// Makes a path of the config absolute: `~` is the person's folder, the rest is relative to the working folder.
+pub(super) fn resolve(text: &str, cx: &MountCx) -> Result<PathBuf, LoadError> {
+    let coordinator = &cx.coordinator;
+    let path = match text.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            let home = coordinator.capability_text("user.home_dir").ok_or_else(|| {
+                refused(cx, format!("`{text}` begins with `~` and the session knows no `user.home_dir`"))
+            })?;
+            Path::new(&home).join(rest.trim_start_matches('/'))
+        }
+        _ => PathBuf::from(text),
+    };
+    let path = match working_dir(coordinator) {
+        Some(base) => base.join(path),
+        None => path,
+    };
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(refused(
+        cx,
+        format!("`{text}` is relative and the session has no working folder; give an absolute path"),
+    ))
+}
+
+/// The folder the session works in.
+pub(super) fn working_dir(coordinator: &Coordinator) -> Option<PathBuf> {
+    coordinator.capability_text("session.working_dir").map(PathBuf::from)
+}
+
+/// The path with links followed; what does not exist yet hangs below the nearest folder that does.
+pub(super) fn real_path(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
+}
+
+/// A mount that cannot go on.
+pub(super) fn refused(cx: &MountCx, message: impl Into<String>) -> LoadError {
+    LoadError::Mount { id: cx.module().clone(), message: message.into() }
+}
+
+/// Makes a folder and those above it, for the owner alone. A folder that exists keeps its mode.
+pub(super) fn private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Options that create files for the owner alone.
+pub(super) fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Replaces a file as a whole and syncs it: readers see the old bytes or the new ones.
+pub(super) fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let temp = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let written = write_new(&temp, bytes).and_then(|()| std::fs::rename(&temp, path));
+    if written.is_err() {
+        // The first error is the one worth telling; a temporary file that stays is overwritten by the next attempt.
+        std::fs::remove_file(&temp).ok();
+    }
+    written
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file: File = private_file().write(true).create(true).truncate(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

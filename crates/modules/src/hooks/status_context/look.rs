@@ -1,0 +1,162 @@
+//! Looking at the repository in the background: one look at a time, only when something may have changed.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::watch;
+
+use super::Config;
+use super::git::{self, Repo, Wanted};
+
+/// What was seen last.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// The repository; `None` when nobody looked to an end yet.
+    pub(super) repo: Option<Arc<Repo>>,
+    /// The system's own words for itself.
+    pub(super) system: Option<String>,
+    /// Whether a newer look is still under way.
+    pub(super) late: bool,
+}
+
+/// Looks at one folder. Clones share what was seen.
+#[derive(Clone)]
+pub(super) struct Look(Arc<Inner>);
+
+struct Inner {
+    dir: PathBuf,
+    wanted: Option<Wanted>,
+    timeout: Duration,
+    state: Mutex<State>,
+    // Counts looks that came to an end.
+    looks: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    repo: Option<Arc<Repo>>,
+    system: Option<String>,
+    marks: Option<Marks>,
+    doubted: bool,
+    looking: bool,
+}
+
+/// When what git writes about a repository last changed.
+type Marks = Vec<Option<(SystemTime, u64)>>;
+
+impl Look {
+    pub(super) fn new(dir: PathBuf, config: &Config) -> Self {
+        let wanted = config.include_git.then(|| Wanted::of(config));
+        let timeout = Duration::from_millis(config.git_timeout_ms.max(1));
+        let (state, looks) = (Mutex::default(), watch::Sender::new(0));
+        Self(Arc::new(Inner { dir, wanted, timeout, state, looks }))
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// What was seen may no longer be so.
+    pub(super) fn doubt(&self) {
+        self.0.lock().doubted = true;
+    }
+
+    /// What is known, after waiting a moment for a new look.
+    pub(super) async fn latest(&self, wait: Duration) -> Seen {
+        // A look that began before the last doubt is waited for and then followed by another.
+        let current = async {
+            loop {
+                let mut looks = self.0.looks.subscribe();
+                self.begin();
+                if looks.changed().await.is_err() || !self.0.lock().doubted {
+                    return;
+                }
+            }
+        };
+        // An error means that the wait is over, and then what is known counts.
+        let late = tokio::time::timeout(wait, current).await.is_err();
+        let state = self.0.lock();
+        Seen { repo: state.repo.clone(), system: state.system.clone(), late }
+    }
+
+    /// Begins a look unless one is under way.
+    fn begin(&self) {
+        if !std::mem::replace(&mut self.0.lock().looking, true) {
+            let ended = Ended(Arc::clone(&self.0));
+            tokio::spawn(async move { ended.0.look().await });
+        }
+    }
+}
+
+/// Says that a look came to an end, however it did.
+struct Ended(Arc<Inner>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.lock().looking = false;
+        self.0.looks.send_modify(|looks| *looks = looks.wrapping_add(1));
+    }
+}
+
+impl Inner {
+    // Every change is one assignment, so a panic leaves nothing half changed.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn look(&self) {
+        let doubted = std::mem::take(&mut self.lock().doubted);
+        if self.lock().system.is_none() {
+            let system = tokio::task::spawn_blocking(system_name).await.unwrap_or_default();
+            self.lock().system = Some(system);
+        }
+        let Some(wanted) = &self.wanted else { return };
+        let dir = self.dir.clone();
+        let found = tokio::task::spawn_blocking(move || git::find(&dir).map(|git_dir| marks(&git_dir)));
+        let marks = match found.await {
+            Ok(Some(marks)) => marks,
+            Ok(None) => {
+                self.lock().repo = Some(Arc::new(Repo::default()));
+                return;
+            }
+            // The runtime is going down.
+            Err(_) => return,
+        };
+        let known = {
+            let state = self.lock();
+            state.marks.as_ref() == Some(&marks)
+                && state.repo.as_ref().is_some_and(|repo| repo.fault.is_none())
+        };
+        if known && !doubted {
+            return;
+        }
+        let mut repo = git::read(&self.dir, wanted, self.timeout).await;
+        let mut state = self.lock();
+        if repo.fault.is_some()
+            && let Some(last) = state.repo.as_ref().filter(|last| last.exists)
+        {
+            // What was known, with what went wrong now.
+            repo = Repo { fault: repo.fault, ..Repo::clone(last) };
+        }
+        state.repo = Some(Arc::new(repo));
+        state.marks = Some(marks);
+    }
+}
+
+fn marks(git_dir: &Path) -> Marks {
+    let mark = |name: &str| {
+        let metadata = std::fs::metadata(git_dir.join(name)).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    ["HEAD", "index", "logs/HEAD", "packed-refs"].into_iter().map(mark).collect()
+}
+
+/// The system's name and version, where files tell; empty elsewhere.
+fn system_name() -> String {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let pretty = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let parts = [pretty.unwrap_or_default().trim_matches('"'), kernel.trim()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
