@@ -10,18 +10,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_core::contracts::{ContextError, ContextManager, Module, Mounted, RequestBudget, TaskFailure};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx, near_misses};
-use amplifier_protocol::ids::{EventName, ModuleId};
+use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::message::{Message, Messages};
 use amplifier_protocol::module_info::ModuleKind;
 use async_trait::async_trait;
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 mod memory_files;
 mod transcript;
 
-use super::window::{Clipped, Window, WindowConfig};
+use super::events::{SetMessagesIgnored, ToolResultClipped};
+use super::window::{Window, WindowConfig};
 use transcript::{Line, Loaded, Sync, Transcript, TranscriptError};
 
 const ID: ModuleId = ModuleId::fixed("context-persistent");
@@ -63,7 +64,7 @@ struct PersistentContext {
 impl PersistentContext {
     /// Writes lines and stores messages, in a thread that may wait for the disk. It is done to the end even when nobody
     /// waits for it any more: a line without its message, or the reverse, would be two truths.
-    async fn write(&self, change: Change) -> Result<Vec<Clipped>, ContextError> {
+    async fn write(&self, change: Change) -> Result<Vec<ToolResultClipped>, ContextError> {
         let (file, window) = (Arc::clone(&self.file), Arc::clone(&self.window));
         let written = tokio::task::spawn_blocking(move || {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,15 +107,10 @@ impl PersistentContext {
     }
 
     async fn tell_ignored(&self, offered: usize) {
-        let Ok(name) = "context:set_messages_ignored".parse::<EventName>() else { return };
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).path().display().to_string();
-        let data =
-            json!({"path": file, "kept_messages": self.window.all().len(), "offered_messages": offered});
-        if let Value::Object(data) = data
-            && self.coordinator.listens(name.as_str())
-        {
-            self.coordinator.emit_named(name, data).await;
-        }
+        let path = self.file.lock().unwrap_or_else(PoisonError::into_inner).path().display().to_string();
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let (kept_messages, offered_messages) = (count(self.window.all().len()), count(offered));
+        self.coordinator.emit(SetMessagesIgnored { path, kept_messages, offered_messages }).await;
     }
 }
 
@@ -139,7 +135,11 @@ impl ContextManager for PersistentContext {
 
     async fn set_messages(&self, messages: Messages) -> Result<(), ContextError> {
         if !self.from_file.load(Ordering::Acquire) {
-            self.write(Change::Replace(messages)).await?;
+            // What a new file began with is no part of what was said and stays in front of it.
+            let mut all = self.window.all();
+            all.retain(|message| memory_files::is_memory(message) && !messages.contains(message));
+            all.extend(messages);
+            self.write(Change::Replace(all)).await?;
             return Ok(());
         }
         match self.beyond_file(&messages) {
@@ -179,9 +179,6 @@ impl Module for Persistent {
         if let Some(message) = config.window.fault() {
             return Err(failed(message));
         }
-        if let Some(oddity) = config.window.oddity() {
-            cx.warn(oddity);
-        }
         let path = path(&config, &cx.coordinator).map_err(failed)?;
         let sync = config.sync;
         let opened = tokio::task::spawn_blocking(move || Transcript::open(&path, sync)).await;
@@ -203,10 +200,12 @@ impl Module for Persistent {
             context.window.add(message);
         }
         context.window.listen(cx);
-        let file = Arc::clone(&context.file);
+        let file = Arc::downgrade(&context.file);
         // The lock on the file ends with the session, not with whoever still holds the context.
         cx.register_cleanup(move || async move {
-            file.lock().unwrap_or_else(PoisonError::into_inner).close();
+            if let Some(file) = file.upgrade() {
+                file.lock().unwrap_or_else(PoisonError::into_inner).close();
+            }
             Ok::<(), TaskFailure>(())
         });
         cx.mount_context(context);

@@ -62,9 +62,6 @@ impl Module for Simple {
         if let Some(message) = config.fault() {
             return Err(LoadError::Mount { id: self.id(), message });
         }
-        if let Some(oddity) = config.oddity() {
-            cx.warn(oddity);
-        }
         let window = Window::new(config, cx.coordinator.clone());
         window.listen(cx);
         cx.mount_context(Arc::new(SimpleContext(window)));

@@ -1,7 +1,7 @@
 //! The part of a conversation that a model sees, kept within its budget. What `context-simple` and `context-persistent`
 //! share.
 //!
-//! This file joins the parts and tells what they do: `conversation.rs` keeps, `draft.rs` shortens, `meter.rs` learns what
+//! This file joins the parts and tells what they do: `conversation.rs` keeps, `plan.rs` and `draft.rs` shorten, `meter.rs` learns what
 //! a token is, `summary.rs` asks a model. It stores nothing on a disk.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,10 @@ use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::{Message, Messages};
 use amplifier_protocol::usage::Usage;
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 
+use super::events::{ContextBudget, SummaryFailed, ToolResultClipped};
+
+mod clip;
 mod config;
 mod conversation;
 mod cut;
@@ -27,14 +29,15 @@ mod draft;
 pub(super) mod estimate;
 mod meter;
 mod notice;
+mod pairs;
+mod plan;
 mod summary;
 
 pub(super) use config::WindowConfig;
-use config::{Budget, TokenMeter, part_of};
-pub(super) use conversation::Clipped;
+use config::{TokenMeter, part_of};
 use conversation::Conversation;
-use draft::{Aim, Numbers, Plan, plan};
 use meter::Meter;
+use plan::{Aim, Numbers, Plan, plan};
 
 /// A conversation and the view of it.
 pub(super) struct Window {
@@ -48,7 +51,7 @@ pub(super) struct Window {
 
 #[derive(Default)]
 struct Last {
-    budget: Option<Budget>,
+    budget: Option<ContextBudget>,
     stuck: Option<Stuck>,
 }
 
@@ -82,13 +85,13 @@ impl Window {
     }
 
     /// Stores a message. Something is returned when it is shown cut from the start; tell it with [`Window::tell`].
-    pub(super) fn add(&self, message: Arc<Message>) -> Option<Clipped> {
+    pub(super) fn add(&self, message: Arc<Message>) -> Option<ToolResultClipped> {
         lock(&self.conversation).push(message, self.config.max_tool_result_bytes)
     }
 
-    pub(super) async fn tell(&self, clipped: Option<Clipped>) {
-        if let Some(Clipped(data)) = clipped {
-            self.emit_named("context:tool_result_ingress_truncated", data).await;
+    pub(super) async fn tell(&self, clipped: Option<ToolResultClipped>) {
+        if let Some(clipped) = clipped {
+            self.coordinator.emit(clipped).await;
         }
     }
 
@@ -120,11 +123,6 @@ impl Window {
         let budget = lock(&self.meter).estimated(real);
         if self.is_too_long(budget) {
             self.shorten(budget).await.map_err(|error| self.in_real_tokens(error, real))?;
-            let (_, tokens) = lock(&self.conversation).size();
-            if tokens > budget {
-                let error = ContextError::DoesNotFit { needed: tokens, budget };
-                return Err(self.in_real_tokens(error, real));
-            }
         }
         Ok(self.sent(budget))
     }
@@ -173,7 +171,7 @@ impl Window {
         tokens > budget || !in_vain
     }
 
-    /// Makes the view shorter, if hooks allow it.
+    /// Makes the view shorter. A hook may refuse; then it stays as it is, and the provider decides.
     async fn shorten(&self, budget: u64) -> Result<(), ContextError> {
         let aim = self.aim(budget);
         let (message_count, token_count) = lock(&self.conversation).size();
@@ -225,9 +223,8 @@ impl Window {
         match summary::fill_in(&mut summed_up, &self.coordinator, &self.config).await {
             Ok(()) if summed_up.numbers.tokens <= aim.budget => Ok(summed_up),
             Ok(()) => Ok(planned),
-            Err(reason) => {
-                let data = Map::from_iter([("error".to_owned(), Value::String(reason))]);
-                self.emit_named("context:summary_failed", Value::Object(data)).await;
+            Err(error) => {
+                self.coordinator.emit(SummaryFailed { error }).await;
                 Ok(planned)
             }
         }
@@ -247,23 +244,11 @@ impl Window {
         Ok(Some(numbers))
     }
 
-    async fn tell_budget(&self, budget: Budget) {
-        {
-            let mut last = lock(&self.last);
-            if last.budget.as_ref() == Some(&budget) {
-                return;
-            }
-            last.budget = Some(budget.clone());
-        }
-        // Made of numbers and texts: it can be written.
-        let data = serde_json::to_value(budget).unwrap_or(Value::Null);
-        self.emit_named("context:budget", data).await;
-    }
-
-    async fn emit_named(&self, name: &'static str, data: Value) {
-        let (Ok(name), Value::Object(data)) = (name.parse::<EventName>(), data) else { return };
-        if self.coordinator.listens(name.as_str()) {
-            self.coordinator.emit_named(name, data).await;
+    /// The first budget is no change, so it is no news.
+    async fn tell_budget(&self, budget: ContextBudget) {
+        let before = lock(&self.last).budget.replace(budget.clone());
+        if before.is_some_and(|before| before != budget) {
+            self.coordinator.emit(budget).await;
         }
     }
 

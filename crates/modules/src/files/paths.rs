@@ -233,7 +233,8 @@ fn follow(path: &Path) -> Option<PathBuf> {
     Some(real)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;

@@ -167,7 +167,8 @@ fn take_over(file: &cap_std::fs::File, old: &Metadata) -> Result<()> {
     file.set_permissions(old.permissions())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};

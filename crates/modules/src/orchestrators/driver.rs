@@ -198,7 +198,10 @@ impl Turn<'_> {
                 ending = Ending { status: TurnStatus::Error, error: Some(error), ..ending };
             }
         }
-        self.tell_untaken().await;
+        let untaken = self.helm.close();
+        if untaken > 0 {
+            Box::pin(self.tell_untaken(untaken)).await;
+        }
         let Ending { status, answer, error } = ending;
         if self.coordinator.listens(ExecutionEnd::NAME) {
             self.coordinator.emit(ExecutionEnd { response: answer.clone(), status: status.into() }).await;
@@ -214,11 +217,7 @@ impl Turn<'_> {
     }
 
     /// Messages that came too late belong to this turn and not to the next one; whoever sent them is told.
-    async fn tell_untaken(&self) {
-        let untaken = self.helm.close();
-        if untaken == 0 {
-            return;
-        }
+    async fn tell_untaken(&self, untaken: usize) {
         let message =
             format!("the turn ended before {untaken} message(s) sent to it were taken up; send them again");
         let (level, source) = (Some("warning".to_owned()), Some(self.policy.id.to_string()));

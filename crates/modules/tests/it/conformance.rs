@@ -2,15 +2,47 @@
 
 use std::sync::Arc;
 
-use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
+use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mounted, TaskFailure};
+use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_modules::MODULES;
 use amplifier_protocol::hook::HookResult;
+use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_testing::{TestCoordinator, conformance, wire};
 use async_trait::async_trait;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
-use crate::kit::built_in;
+use crate::kit;
+
+async fn built_in(id: &str) -> Arc<dyn Module> {
+    let module = kit::built_in(id).await;
+    if id == "context-persistent" { Arc::new(InFreshFolder(module)) } else { module }
+}
+
+/// A module with a file of its own, mounted each time with another.
+struct InFreshFolder(Arc<dyn Module>);
+
+#[async_trait]
+impl Module for InFreshFolder {
+    fn id(&self) -> ModuleId {
+        self.0.id()
+    }
+
+    fn kind(&self) -> ModuleKind {
+        self.0.kind()
+    }
+
+    async fn mount(&self, mut config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+        let folder = tempfile::tempdir().unwrap();
+        config["transcript_path"] = json!(folder.path().join("t.jsonl").display().to_string());
+        let mounted = self.0.mount(config, cx).await;
+        cx.register_cleanup(move || async move {
+            drop(folder);
+            Ok::<(), TaskFailure>(())
+        });
+        mounted
+    }
+}
 
 /// A hub with one built-in module mounted.
 async fn hub_with(id: &str) -> TestCoordinator {

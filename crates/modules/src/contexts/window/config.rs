@@ -5,10 +5,14 @@ use amplifier_protocol::provider::ProviderInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::contexts::events::ContextBudget;
+
 /// Room left free so that an estimate that is a little off does not overflow the model's window.
 const MARGIN: u64 = 1_000;
 /// What is left free for the answer of a model that does not say how long its answers may be.
 const USUAL_ANSWER: u64 = 8_192;
+/// The part of the budget that is usually filled after a shortening.
+const USUAL_TARGET: f64 = 0.5;
 /// The least a tool result may be clipped to: shorter, and what is left says nothing.
 const LEAST_RESULT: u64 = 512;
 
@@ -26,8 +30,9 @@ pub(in crate::contexts) struct WindowConfig {
     /// The part of the budget at which the view is shortened.
     #[serde(alias = "compaction_threshold")]
     pub(super) compact_threshold: f64,
-    /// The part of the budget that is filled after it was shortened.
-    pub(super) target_usage: f64,
+    /// The part of the budget that is filled after it was shortened. Without it 0.5, or less when `compact_threshold`
+    /// is close to that.
+    pub(super) target_usage: Option<f64>,
     /// Whether the view is ever shortened. Without it a conversation that is too long is the provider's to refuse.
     pub(super) auto_compact: bool,
     /// The part of the view, counted in messages from its end, that is not left out before everything else was tried.
@@ -88,7 +93,7 @@ impl Default for WindowConfig {
             max_tokens_fallback: 200_000,
             output_reserve_fraction: 1.0,
             compact_threshold: 0.92,
-            target_usage: 0.5,
+            target_usage: None,
             auto_compact: true,
             protected_recent: 0.3,
             protected_tool_results: 5,
@@ -106,28 +111,23 @@ impl Default for WindowConfig {
     }
 }
 
-/// A budget and where it comes from, as `context:budget` tells it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub(super) struct Budget {
-    pub(super) source: &'static str,
-    pub(super) context_window: Option<u64>,
-    pub(super) max_output_tokens: Option<u64>,
-    pub(super) reserved_output: u64,
-    pub(super) derived_budget: Option<u64>,
-    pub(super) max_tokens: Option<u64>,
-    pub(super) max_tokens_fallback: u64,
-    pub(super) capped: bool,
-    pub(super) effective_budget: u64,
-}
-
 impl WindowConfig {
     /// What is wrong with it, if something is.
     pub(in crate::contexts) fn fault(&self) -> Option<String> {
-        let parts = [("compact_threshold", self.compact_threshold), ("target_usage", self.target_usage)];
-        for (key, value) in parts {
-            if !(value > 0.0 && value <= 1.0) {
-                return Some(format!("`{key}` is {value}, must be above 0 and at most 1"));
-            }
+        let part = |value: f64| value > 0.0 && value <= 1.0;
+        if !part(self.compact_threshold) {
+            return Some(format!(
+                "`compact_threshold` is {}, must be above 0 and at most 1",
+                self.compact_threshold
+            ));
+        }
+        if let Some(target) =
+            self.target_usage.filter(|target| !part(*target) || *target > self.compact_threshold)
+        {
+            return Some(format!(
+                "`target_usage` is {target}, must be above 0 and at most `compact_threshold` ({})",
+                self.compact_threshold
+            ));
         }
         let shares = [
             ("protected_recent", self.protected_recent),
@@ -158,37 +158,21 @@ impl WindowConfig {
         zero.map(|(key, _)| format!("`{key}` is 0, must be 1 or more"))
     }
 
-    /// What is odd about it although it works.
-    pub(in crate::contexts) fn oddity(&self) -> Option<String> {
-        (self.target_usage >= self.compact_threshold).then(|| {
-            format!(
-                "`target_usage` ({}) is not below `compact_threshold` ({}), so {:.2} is aimed for",
-                self.target_usage,
-                self.compact_threshold,
-                self.target()
-            )
-        })
-    }
-
     /// The part of the budget to aim for: far enough below the threshold that not every request shortens again.
     pub(super) fn target(&self) -> f64 {
-        if self.target_usage < self.compact_threshold {
-            self.target_usage
-        } else {
-            self.compact_threshold * 0.6
-        }
+        self.target_usage.unwrap_or_else(|| USUAL_TARGET.min(self.compact_threshold * 0.6))
     }
 
     /// What a request may hold: the explicit budget, else the provider's window less its answer and a margin, else
     /// `max_tokens`, else the fallback.
-    pub(super) fn budget(&self, request: &RequestBudget) -> Budget {
-        let known = Budget {
+    pub(super) fn budget(&self, request: &RequestBudget) -> ContextBudget {
+        let known = ContextBudget {
             max_tokens: self.max_tokens,
             max_tokens_fallback: self.max_tokens_fallback,
-            ..Budget::default()
+            ..ContextBudget::default()
         };
         if let Some(tokens) = request.token_budget {
-            return Budget { source: "explicit", effective_budget: tokens, ..known };
+            return ContextBudget { source: "explicit".to_owned(), effective_budget: tokens, ..known };
         }
         let Some(known) = request.provider.as_ref().and_then(|provider| self.derived(provider, &known))
         else {
@@ -196,18 +180,23 @@ impl WindowConfig {
                 Some(tokens) => ("max_tokens", tokens),
                 None => ("fallback", self.max_tokens_fallback),
             };
-            return Budget { source, effective_budget: tokens, ..known };
+            return ContextBudget { source: source.to_owned(), effective_budget: tokens, ..known };
         };
         let derived = known.derived_budget.unwrap_or_default();
         let most = self.max_tokens.unwrap_or(u64::MAX);
-        Budget { source: "provider", capped: most < derived, effective_budget: derived.min(most), ..known }
+        ContextBudget {
+            source: "provider".to_owned(),
+            capped: most < derived,
+            effective_budget: derived.min(most),
+            ..known
+        }
     }
 
-    fn derived(&self, provider: &ProviderInfo, known: &Budget) -> Option<Budget> {
+    fn derived(&self, provider: &ProviderInfo, known: &ContextBudget) -> Option<ContextBudget> {
         let window = provider.default_number("context_window").filter(|window| *window > 0)?;
         let answer = provider.default_number("max_output_tokens");
         let reserved = part_of(answer.unwrap_or(USUAL_ANSWER.min(window / 4)), self.output_reserve_fraction);
-        Some(Budget {
+        Some(ContextBudget {
             context_window: Some(window),
             max_output_tokens: answer,
             reserved_output: reserved,
@@ -244,7 +233,7 @@ mod tests {
         RequestBudget::for_provider(ProviderInfo { defaults, ..ProviderInfo::default() })
     }
 
-    fn budget(config: &WindowConfig, request: &RequestBudget) -> (&'static str, u64, bool) {
+    fn budget(config: &WindowConfig, request: &RequestBudget) -> (String, u64, bool) {
         let budget = config.budget(request);
         (budget.source, budget.effective_budget, budget.capped)
     }
@@ -255,13 +244,13 @@ mod tests {
         let capped = WindowConfig { max_tokens: Some(50_000), ..plain.clone() };
         let mut explicit = provider(100_000, 10_000);
         explicit.token_budget = Some(60_000);
-        assert_eq!(budget(&capped, &explicit), ("explicit", 60_000, false));
-        assert_eq!(budget(&plain, &provider(100_000, 10_000)), ("provider", 89_000, false));
-        assert_eq!(budget(&capped, &provider(100_000, 10_000)), ("provider", 50_000, true));
-        assert_eq!(budget(&capped, &RequestBudget::default()), ("max_tokens", 50_000, false));
-        assert_eq!(budget(&plain, &RequestBudget::default()), ("fallback", 200_000, false));
+        assert_eq!(budget(&capped, &explicit), ("explicit".to_owned(), 60_000, false));
+        assert_eq!(budget(&plain, &provider(100_000, 10_000)), ("provider".to_owned(), 89_000, false));
+        assert_eq!(budget(&capped, &provider(100_000, 10_000)), ("provider".to_owned(), 50_000, true));
+        assert_eq!(budget(&capped, &RequestBudget::default()), ("max_tokens".to_owned(), 50_000, false));
+        assert_eq!(budget(&plain, &RequestBudget::default()), ("fallback".to_owned(), 200_000, false));
         let half = WindowConfig { output_reserve_fraction: 0.5, ..plain };
-        assert_eq!(budget(&half, &provider(100_000, 10_000)), ("provider", 94_000, false));
+        assert_eq!(budget(&half, &provider(100_000, 10_000)), ("provider".to_owned(), 94_000, false));
     }
 
     #[test]
@@ -275,8 +264,9 @@ mod tests {
         assert!(fault(json!({"max_tool_result_bytes": 5})).contains("max_tool_result_bytes"));
         assert!(fault(json!({"protected_recent": -1.0})).contains("protected_recent"));
         assert_eq!(fault(json!({"max_tool_result_bytes": null})), "");
-        let odd: WindowConfig = serde_json::from_value(json!({"compact_threshold": 0.4})).unwrap();
-        assert_eq!(odd.fault(), None);
-        assert!(odd.oddity().unwrap().contains("0.24"));
+        assert!(fault(json!({"target_usage": 0.95})).contains("target_usage"));
+        let low: WindowConfig = serde_json::from_value(json!({"compact_threshold": 0.4})).unwrap();
+        assert_eq!((low.fault(), part_of(100, low.target())), (None, 24));
+        assert_eq!(part_of(100, WindowConfig::default().target()), 50);
     }
 }

@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use amplifier_protocol::content::ContentBlock;
-use amplifier_protocol::message::{Content, Message, Messages, Role};
+use amplifier_protocol::message::{Message, Messages, Role};
 use amplifier_protocol::tool::ToolCall;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::cut::shortened;
-use super::draft::Plan;
+use super::clip::clip;
 use super::estimate::tokens;
+use super::pairs::{calls, result_ids};
+use super::plan::Plan;
+use crate::contexts::events::ToolResultClipped;
 
 /// What stands where the result of a call is missing.
 const MISSING: &str = "The result of this call is missing: it was interrupted or lost. It may or may not have taken \
@@ -64,10 +65,6 @@ pub(super) struct Totals {
     pub(super) stubbed: u64,
 }
 
-/// A tool result that is shown cut from the start, as `context:tool_result_ingress_truncated` tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::contexts) struct Clipped(pub(super) Value);
-
 #[derive(Default)]
 pub(super) struct Conversation {
     all: Messages,
@@ -94,7 +91,11 @@ impl Conversation {
 
     /// Stores a message and shows it. A result longer than `most_bytes` is shown cut; one that answers nothing is not
     /// shown, because no service takes it.
-    pub(super) fn push(&mut self, message: Arc<Message>, most_bytes: Option<u64>) -> Option<Clipped> {
+    pub(super) fn push(
+        &mut self,
+        message: Arc<Message>,
+        most_bytes: Option<u64>,
+    ) -> Option<ToolResultClipped> {
         self.all.push(Arc::clone(&message));
         if message.role == Role::Assistant {
             self.give_up_open_calls();
@@ -249,65 +250,6 @@ enum Answer {
     /// It is a result and answers nothing.
     Stray,
     None,
-}
-
-fn clip(message: &Message, most: u64) -> Option<(Message, Clipped)> {
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    if message.role != Role::Tool {
-        return None;
-    }
-    let (bytes, kind) = match &message.content {
-        Content::Text(text) => (text.len(), "text"),
-        Content::Blocks(blocks) => (blocks.iter().map(block_bytes).max().unwrap_or_default(), "blocks"),
-    };
-    // Two hundred bytes are left for the words around it; characters may be of several bytes.
-    let cut = (bytes > most).then(|| shortened(message, most.saturating_sub(200) / 4 * 3))??;
-    let told = json!({
-        "tool_name": message.name, "tool_call_id": message.tool_call_id, "content_kind": kind,
-        "original_text_utf8_bytes": bytes, "stored_text_utf8_bytes": bytes,
-        "shown_text_utf8_bytes": cut.content.visible_text().len(), "max_tool_result_bytes": most,
-    });
-    Some((cut, Clipped(told)))
-}
-
-fn block_bytes(block: &ContentBlock) -> usize {
-    match block {
-        ContentBlock::Text(block) => block.text.len(),
-        ContentBlock::ToolResult(block) => match &block.output {
-            Value::String(text) => text.len(),
-            other => other.to_string().len(),
-        },
-        _ => 0,
-    }
-}
-
-/// The calls of a message, each once: id and tool.
-pub(super) fn calls(message: &Message) -> impl Iterator<Item = (&str, &str)> {
-    let listed = message.tool_calls.iter().map(|call| (call.id.as_str(), call.name.as_str()));
-    let only_in_blocks = blocks(message).iter().filter_map(|block| match block {
-        ContentBlock::ToolCall(block) if message.tool_calls.iter().all(|call| call.id != block.id) => {
-            Some((block.id.as_str(), block.name.as_str()))
-        }
-        _ => None,
-    });
-    listed.chain(only_in_blocks)
-}
-
-/// The calls a message answers.
-fn result_ids(message: &Message) -> impl Iterator<Item = &str> {
-    let own = message.tool_call_id.as_deref().filter(|_| message.role == Role::Tool);
-    let blocks = blocks(message).iter().filter_map(|block| match block {
-        ContentBlock::ToolResult(block) => Some(block.tool_call_id.as_str()),
-        _ => None,
-    });
-    own.into_iter().chain(blocks)
-}
-
-fn blocks(message: &Message) -> &[ContentBlock] {
-    match &message.content {
-        Content::Blocks(blocks) => blocks,
-        Content::Text(_) => &[],
-    }
 }
 
 pub(super) fn count(length: usize) -> u64 {

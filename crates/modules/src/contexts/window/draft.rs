@@ -1,115 +1,19 @@
-//! How a view is made shorter: step by step, the least loss first, until it is as short as it should be. Pure.
-//!
-//! | level | what goes |
-//! |---|---|
-//! | 1, 2, 4, 6 | the middle of tool results: the oldest quarter, half, three quarters, all but the protected ones |
-//! | 3, 5, 7 | the oldest exchanges, and the oldest rounds of an exchange that goes on, before an ever shorter tail |
-//! | 8 | the middle of other long old texts; then everything but the last round |
-//! | 9 | only when the budget cannot be kept otherwise: the middle of protected results and of the first prompt |
-//!
-//! System messages, the last prompt and the last round stay, and a call stays or goes with its results.
+//! A view while it is being made shorter: what is in it still, what it costs, and what may go. The order of steps is in
+//! `plan.rs`; here they are done.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use amplifier_core::contracts::ContextError;
 use amplifier_protocol::message::{Message, Messages, Role};
 
 use super::config::{WindowConfig, part_of};
 use super::conversation::{Conversation, Form, Shown, count};
 use super::cut::shortened;
 use super::estimate::tokens;
+use super::plan::{Aim, Numbers, Plan, Results};
 
 /// A message with this note holds what its service wants back with every request.
 const PINNED: &str = "openai:tool_search_items";
-
-/// How far a view shall be shortened, in estimated tokens.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Aim {
-    /// What it must not exceed.
-    pub(super) budget: u64,
-    /// What makes it be shortened.
-    pub(super) trigger: u64,
-    /// What it is shortened to, where that is possible.
-    pub(super) target: u64,
-}
-
-/// A shorter view, for [`Conversation::show`].
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) view: Vec<Shown>,
-    /// How much of the view it was made from.
-    pub(super) planned: usize,
-    pub(super) generation: u64,
-    pub(super) numbers: Numbers,
-    /// What it leaves out, in order.
-    pub(super) left_out: Messages,
-}
-
-/// What a shorter view holds and what it lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Numbers {
-    pub(super) messages: u64,
-    pub(super) tokens: u64,
-    pub(super) removed: u64,
-    pub(super) cut: u64,
-    pub(super) stubbed: u64,
-    pub(super) kept_system: u64,
-    pub(super) level: u64,
-}
-
-/// One step of making a view shorter.
-enum Step {
-    /// Cuts this part of the tool results, the oldest.
-    Cut(f64),
-    /// Leaves out what is older than this part of the protected tail.
-    Drop(f64, Results),
-}
-
-/// Whether the protected results also keep their exchanges from being left out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Results {
-    Protected,
-    Free,
-}
-
-const LADDER: [(u64, Step); 7] = [
-    (1, Step::Cut(0.25)),
-    (2, Step::Cut(0.5)),
-    (3, Step::Drop(1.0, Results::Protected)),
-    (4, Step::Cut(0.75)),
-    (5, Step::Drop(0.6, Results::Protected)),
-    (6, Step::Cut(1.0)),
-    (7, Step::Drop(0.3, Results::Free)),
-];
-
-/// Plans a shorter view. `None` when nothing can go; an error when what must stay is more than the budget.
-pub(super) fn plan(of: &Conversation, aim: Aim, config: &WindowConfig) -> Result<Option<Plan>, ContextError> {
-    let mut draft = Draft::new(of, aim, config);
-    for (level, step) in &LADDER {
-        if draft.total <= aim.target {
-            break;
-        }
-        match step {
-            Step::Cut(part) => draft.cut_results(*part, *level),
-            Step::Drop(part, results) => draft.drop_before(draft.tail(*part, *results), *level),
-        }
-    }
-    if draft.total > aim.target {
-        draft.stub_before(draft.tail(0.3, Results::Free));
-    }
-    if draft.total >= aim.trigger {
-        draft.drop_before(draft.last_round, 8);
-    }
-    if draft.total > aim.budget {
-        draft.squeeze();
-    }
-    if draft.total > aim.budget {
-        let needed = draft.total.saturating_add(of.open_tokens());
-        return Err(ContextError::DoesNotFit { needed, budget: aim.budget });
-    }
-    Ok(draft.finish(of.generation()))
-}
 
 enum Now {
     Kept,
@@ -117,24 +21,24 @@ enum Now {
     Gone,
 }
 
-struct Draft<'a> {
+pub(super) struct Draft<'a> {
     shown: &'a [Shown],
     aim: Aim,
     config: &'a WindowConfig,
     now: Vec<Now>,
-    total: u64,
+    pub(super) total: u64,
     numbers: Numbers,
     // Places of what people said, and of tool results.
     prompts: Vec<usize>,
     results: Vec<usize>,
     // Where the last round begins: what the model said last, or the last prompt, and everything since.
-    last_round: usize,
+    pub(super) last_round: usize,
     // First and last place of each group.
     groups: HashMap<u32, (usize, usize)>,
 }
 
 impl<'a> Draft<'a> {
-    fn new(of: &'a Conversation, aim: Aim, config: &'a WindowConfig) -> Self {
+    pub(super) fn new(of: &'a Conversation, aim: Aim, config: &'a WindowConfig) -> Self {
         let shown = of.shown();
         let places = |wanted: fn(&Shown) -> bool| -> Vec<usize> {
             shown.iter().enumerate().filter(|(_, shown)| wanted(shown)).map(|(at, _)| at).collect()
@@ -164,7 +68,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Where the protected tail begins.
-    fn tail(&self, part: f64, results: Results) -> usize {
+    pub(super) fn tail(&self, part: f64, results: Results) -> usize {
         let messages = part_of(count(self.shown.len()), self.config.protected_recent * part);
         let tail = self.shown.len() - usize::try_from(messages).unwrap_or(usize::MAX).min(self.shown.len());
         let of_results = self.protected_results().first().and_then(|at| self.shown.get(*at)?.group);
@@ -180,7 +84,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Cuts the oldest part of the tool results, but none of the protected ones.
-    fn cut_results(&mut self, part: f64, level: u64) {
+    pub(super) fn cut_results(&mut self, part: f64, level: u64) {
         let wanted = usize::try_from(part_of(count(self.results.len()), part)).unwrap_or(usize::MAX);
         let most = self.results.len() - self.protected_results().len();
         for at in self.results.get(..wanted.min(most)).unwrap_or_default().to_vec() {
@@ -192,7 +96,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Leaves out the oldest exchanges that end before `limit`, whole; of the one that does not, the rounds that do.
-    fn drop_before(&mut self, limit: usize, level: u64) {
+    pub(super) fn drop_before(&mut self, limit: usize, level: u64) {
         let limit = limit.min(self.last_round);
         let mut starts = vec![0];
         starts.extend(&self.prompts);
@@ -249,7 +153,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Cuts long texts of models, hooks and, between the first and the last prompt, people.
-    fn stub_before(&mut self, limit: usize) {
+    pub(super) fn stub_before(&mut self, limit: usize) {
         for at in 0..limit.min(self.last_round) {
             if self.total <= self.aim.target {
                 return;
@@ -262,7 +166,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The last resort: cuts what is protected, the newest results least.
-    fn squeeze(&mut self) {
+    pub(super) fn squeeze(&mut self) {
         // Not to the last token: else the next message would squeeze again.
         let enough = self.aim.target.midpoint(self.aim.trigger);
         let old = self.results.partition_point(|at| *at < self.last_round);
@@ -326,7 +230,7 @@ impl<'a> Draft<'a> {
         self.numbers.level = self.numbers.level.max(level);
     }
 
-    fn finish(self, generation: u64) -> Option<Plan> {
+    pub(super) fn finish(self, generation: u64) -> Option<Plan> {
         if self.numbers.level == 0 {
             return None;
         }

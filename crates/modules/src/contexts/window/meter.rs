@@ -5,8 +5,10 @@
 
 /// The most that tools and framing are believed to cost; what is beyond is the estimate's error.
 const MOST_FIXED: f64 = 20_000.0;
-/// How far the estimate of a text can be off, either way.
-const SLOPES: (f64, f64) = (0.5, 4.0);
+/// How far the estimate of a text can be off, either way. Little downwards: a view that is too long costs the request.
+const SLOPES: (f64, f64) = (0.75, 4.0);
+/// A report of less than this part of the estimate is not about the whole request, such as one without cached tokens.
+const LEAST: f64 = 0.4;
 /// Two requests closer than this say nothing about the cost of a token.
 const APART: f64 = 1_000.0;
 
@@ -45,6 +47,9 @@ impl Meter {
     pub(super) fn measured(&mut self, tokens: u64) {
         let Some(estimated) = self.sent.take_if(|estimated| *estimated > 0 && tokens > 0) else { return };
         let (estimated, tokens) = (estimated as f64, tokens as f64);
+        if tokens < estimated * LEAST {
+            return;
+        }
         let smallest = *self.smallest.get_or_insert((estimated, tokens));
         if estimated < smallest.0 {
             self.smallest = Some((estimated, tokens));
@@ -97,7 +102,12 @@ mod tests {
 
     #[test]
     fn an_estimate_that_is_too_high_is_corrected_too() {
-        assert!(meter(&[(50_000, 30_000)]).real(50_000).abs_diff(30_000) < 10);
+        assert!(meter(&[(50_000, 40_000)]).real(50_000).abs_diff(40_000) < 10);
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_about_the_whole_request_changes_nothing() {
+        assert_eq!(meter(&[(50_000, 10)]).real(50_000), 50_000);
     }
 
     #[test]

@@ -11,10 +11,12 @@ use amplifier_protocol::chat::ChatRequest;
 use amplifier_protocol::message::{Message, Role};
 
 use super::config::WindowConfig;
-use super::conversation::{Form, Shown, calls, count};
+use super::conversation::{Form, Shown, count};
 use super::cut::ends;
-use super::draft::{Plan, is_prompt};
+use super::draft::is_prompt;
 use super::notice::added;
+use super::pairs::calls;
+use super::plan::Plan;
 
 const ORDER: &str = "You sum up the earlier part of a conversation between a person and an assistant that uses tools, for \
     the assistant to go on from. Keep what the person wants, decisions and their reasons, names of files and things, what \

@@ -8,9 +8,10 @@ use amplifier_testing::TestCoordinator;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::conversation::{Form, Shown, calls};
+use super::conversation::{Form, Shown};
 use super::cut::shortened;
 use super::estimate::tokens;
+use super::pairs::calls;
 use super::*;
 
 /// Something that happens to a conversation.
@@ -236,7 +237,7 @@ proptest! {
         truncate_chars in 0..400_usize,
         protected_tool_results in 0..8_usize,
         protected_recent in 0.0..1.0_f64,
-        target_usage in 0.05..1.0_f64,
+        target_usage in 0.05..0.9_f64,
     ) {
         let config = json!({
             "truncate_chars": truncate_chars, "protected_tool_results": protected_tool_results,

@@ -17,6 +17,7 @@ use amplifier_protocol::llm_error::LlmErrorKind;
 use amplifier_protocol::message::{Content, Message, Messages, Role};
 use amplifier_protocol::tool::ToolCall;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use super::Turn;
 use super::blocks::Blocks;
@@ -31,7 +32,9 @@ const WRAP_UP: &str = "<system-reminder source=\"orchestrator-loop-limit\">The n
 
 impl Turn<'_> {
     pub(super) async fn ask(&mut self, round: Round) -> Happened {
-        self.keep_distance(round.iteration).await;
+        if let Some(last_call) = self.last_call {
+            Box::pin(self.keep_distance(last_call, round.iteration)).await;
+        }
         if self.coordinator.cancel().is_cancelled() {
             return Happened::Cancelled;
         }
@@ -43,7 +46,9 @@ impl Turn<'_> {
 
     /// Asks, and asks the next provider where one failed and the config names another.
     async fn try_ask(&mut self, round: Round) -> Result<Happened, TurnError> {
-        self.take_up_steering(round.iteration).await?;
+        while let Some((content, remaining)) = self.helm.next() {
+            Box::pin(self.take_up(content, remaining, round.iteration)).await?;
+        }
         let carried = std::mem::take(&mut self.ephemeral);
         loop {
             let mut chosen = self.provider()?;
@@ -65,7 +70,7 @@ impl Turn<'_> {
             match self.call(&chosen.name, request, &mut blocks).await {
                 Ok(response) => return self.hear(&chosen, response, blocks, round.purpose).await,
                 Err(error) => {
-                    let error = self.tell_failure(&chosen.name, error, blocks).await;
+                    let error = Box::pin(self.tell_failure(&chosen.name, error, blocks)).await;
                     if !self.fall_back(chosen.name, &error) {
                         return Err(error.into());
                     }
@@ -75,8 +80,7 @@ impl Turn<'_> {
     }
 
     /// Waits until the last call is as long ago as the config wants.
-    async fn keep_distance(&self, iteration: u64) {
-        let Some(last_call) = self.last_call else { return };
+    async fn keep_distance(&self, last_call: Instant, iteration: u64) {
         let (elapsed, wanted) = (last_call.elapsed(), self.config.min_delay());
         let delay = wanted.saturating_sub(elapsed);
         if delay.is_zero() {
@@ -93,17 +97,15 @@ impl Turn<'_> {
     }
 
     /// Puts what was sent to the running turn into the conversation.
-    async fn take_up_steering(&self, iteration: u64) -> Result<(), TurnError> {
-        while let Some((content, remaining)) = self.helm.next() {
-            let mut message = Message::user(content.clone());
-            message.metadata = Map::from_iter([("source".to_owned(), Value::String("steer".to_owned()))]);
-            self.store(message).await?;
-            let (orchestrator, metadata) = (self.policy.id.to_string(), None);
-            let queued_remaining = u64::try_from(remaining).unwrap_or(u64::MAX);
-            let told =
-                OrchestratorSteeringInjected { orchestrator, content, iteration, queued_remaining, metadata };
-            self.coordinator.emit(told).await;
-        }
+    async fn take_up(&self, content: String, remaining: usize, iteration: u64) -> Result<(), TurnError> {
+        let mut message = Message::user(content.clone());
+        message.metadata = Map::from_iter([("source".to_owned(), Value::String("steer".to_owned()))]);
+        self.store(message).await?;
+        let (orchestrator, metadata) = (self.policy.id.to_string(), None);
+        let queued_remaining = u64::try_from(remaining).unwrap_or(u64::MAX);
+        let told =
+            OrchestratorSteeringInjected { orchestrator, content, iteration, queued_remaining, metadata };
+        self.coordinator.emit(told).await;
         Ok(())
     }
 
@@ -126,7 +128,7 @@ impl Turn<'_> {
         let budget = RequestBudget::for_provider(chosen.info.clone());
         let (mut messages, missing) = mend(self.context.messages_for_request(budget).await?);
         if !missing.is_empty() {
-            self.tell_mended(&chosen.name, &missing).await;
+            Box::pin(self.tell_mended(&chosen.name, &missing)).await;
         }
         append(&mut messages, injections);
         if purpose == Purpose::WrapUp {

@@ -26,7 +26,8 @@ impl Turn<'_> {
         let hooks = self.coordinator.hooks();
         let watched = || hooks.has(ContentBlockDelta::NAME) || hooks.has(ThinkingDelta::NAME);
         let answer = if self.policy.streaming == Streaming::Always || watched() {
-            self.call_streaming(name, request, blocks).await
+            // Boxed here and in the other places that are passed seldom: every turn would carry their size.
+            Box::pin(self.call_streaming(name, request, blocks)).await
         } else {
             self.coordinator.call_provider(name, request, DeltaSink::default()).await
         };

@@ -116,7 +116,7 @@ impl Turn<'_> {
         let mut ran = Ran::new(String::new());
         match self.policy.selection {
             Selection::ByModel => Ok((call.clone(), ran)),
-            Selection::ByProposals => match select(self.coordinator, call, &mut ran).await {
+            Selection::ByProposals => match Box::pin(select(self.coordinator, call, &mut ran)).await {
                 Some(chosen) => Ok((chosen, ran)),
                 None => Err(ran),
             },

@@ -8,7 +8,6 @@ pub(super) struct Capture {
     tail: VecDeque<u8>,
     limit: usize,
     total: u64,
-    lines: u64,
     read: u64,
 }
 
@@ -31,12 +30,11 @@ pub(super) enum More {
 
 impl Capture {
     pub(super) fn new(limit: usize) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), limit, total: 0, lines: 0, read: 0 }
+        Self { head: Vec::new(), tail: VecDeque::new(), limit, total: 0, read: 0 }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         let room = self.limit.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(bytes.get(..room).unwrap_or_default());
         let kept = bytes.get(bytes.len().saturating_sub(self.limit)..).unwrap_or_default();
@@ -63,13 +61,9 @@ impl Capture {
             (by_line_head, by_line_tail)
         };
         let left_out = self.total - (head.len() + tail.len()) as u64;
-        let count = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        let lines = self.lines.saturating_sub(count(head) + count(tail));
         let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
         let gap = if head.ends_with('\n') || head.is_empty() { "" } else { "\n" };
-        let text = format!(
-            "{head}{gap}[… {left_out} bytes left out here, {lines} ends of lines among them …]\n{tail}"
-        );
+        let text = format!("{head}{gap}[… {left_out} bytes left out here …]\n{tail}");
         Shown { text, total: self.total, left_out }
     }
 
@@ -130,11 +124,7 @@ mod tests {
         let shown = long.whole();
         assert_eq!(shown.total, 8_890);
         assert!(shown.text.starts_with("line 0\nline 1\n") && shown.text.ends_with("line 998\nline 999\n"));
-        assert!(
-            shown.text.contains("[… 8823 bytes left out here, 991 ends of lines among them …]"),
-            "{}",
-            shown.text
-        );
+        assert!(shown.text.contains("[… 8819 bytes left out here …]"), "{}", shown.text);
     }
 
     #[test]

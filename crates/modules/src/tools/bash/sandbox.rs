@@ -193,3 +193,7 @@ impl Confinement {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+#[path = "sandbox_tests.rs"]
+mod tests;

@@ -15,10 +15,18 @@ enum At {
     BehindResult,
 }
 
-fn words(ephemeral: bool, at: At) -> HookResult {
-    let append_to_last_tool_result = at == At::BehindResult;
+fn words(injection: Injection) -> HookResult {
+    HookAction::InjectContext(injection).into()
+}
+
+fn lasting() -> Injection {
     let (text, role) = ("INJ".to_owned(), InjectionRole::User);
-    HookAction::InjectContext(Injection { text, role, ephemeral, append_to_last_tool_result }).into()
+    Injection { text, role, ephemeral: false, append_to_last_tool_result: false }
+}
+
+fn passing(at: At) -> Injection {
+    let append_to_last_tool_result = at == At::BehindResult;
+    Injection { ephemeral: true, append_to_last_tool_result, ..lasting() }
 }
 
 /// A turn of two questions with a tool between them.
@@ -44,9 +52,9 @@ fn alone(at: usize) -> Vec<(usize, String)> {
 #[tokio::test]
 async fn passing_words_stand_at_the_end_of_every_request_they_were_said_for() {
     for id in LOOPS {
-        let open = played(id, "provider:request", words(true, At::Apart)).await;
+        let open = played(id, "provider:request", words(passing(At::Apart))).await;
         assert_eq!(places(&open), [alone(1), alone(3), vec![]], "{id}");
-        let open = played(id, "provider:request", words(true, At::BehindResult)).await;
+        let open = played(id, "provider:request", words(passing(At::BehindResult))).await;
         let behind = vec![(2, "ok\n\nINJ".to_owned())];
         assert_eq!(
             places(&open),
@@ -59,7 +67,7 @@ async fn passing_words_stand_at_the_end_of_every_request_they_were_said_for() {
 #[tokio::test]
 async fn passing_words_around_a_tool_stand_in_the_next_request_also_those_said_before_it() {
     for (id, event) in LOOPS.into_iter().flat_map(|id| [(id, "tool:pre"), (id, "tool:post")]) {
-        let open = played(id, event, words(true, At::Apart)).await;
+        let open = played(id, event, words(passing(At::Apart))).await;
         assert_eq!(places(&open), [vec![], alone(3), vec![]], "{id} {event}");
     }
 }
@@ -67,7 +75,7 @@ async fn passing_words_around_a_tool_stand_in_the_next_request_also_those_said_b
 #[tokio::test]
 async fn passing_words_to_a_prompt_stand_in_the_first_request_only() {
     for id in LOOPS {
-        let open = played(id, "prompt:submit", words(true, At::Apart)).await;
+        let open = played(id, "prompt:submit", words(passing(At::Apart))).await;
         assert_eq!(places(&open), [alone(1), vec![], vec![]], "{id}");
     }
 }
@@ -75,7 +83,7 @@ async fn passing_words_to_a_prompt_stand_in_the_first_request_only() {
 #[tokio::test]
 async fn lasting_words_around_a_tool_are_stored_behind_its_result() {
     for (id, event) in LOOPS.into_iter().flat_map(|id| [(id, "tool:pre"), (id, "tool:post")]) {
-        let open = played(id, event, words(false, At::Apart)).await;
+        let open = played(id, event, words(lasting())).await;
         let roles: Vec<_> = open.said().into_iter().map(|(role, _)| role).collect();
         assert_eq!(roles, [User, Assistant, Tool, User, Assistant], "{id} {event}");
         assert_eq!(places(&open), [vec![], alone(3), alone(3)], "{id} {event}");
