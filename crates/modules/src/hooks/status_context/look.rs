@@ -64,6 +64,11 @@ impl Look {
 
     /// What is known, after waiting a moment for a new look.
     pub(super) async fn latest(&self, wait: Duration) -> Seen {
+        if let Some(seen) = self.0.undoubted() {
+            // Nobody waits for a look that only makes sure; what it finds counts from the next request on.
+            self.begin();
+            return seen;
+        }
         // A look that began before the last doubt is waited for and then followed by another.
         let current = async {
             loop {
@@ -103,6 +108,13 @@ impl Inner {
     // Every change is one assignment, so a panic leaves nothing half changed.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was seen, when there is no reason to think that it changed.
+    fn undoubted(&self) -> Option<Seen> {
+        let state = self.lock();
+        let repo = state.repo.as_ref().filter(|repo| !state.doubted && repo.fault.is_none())?;
+        Some(Seen { repo: Some(Arc::clone(repo)), system: state.system.clone(), late: false })
     }
 
     async fn look(&self) {
