@@ -154,7 +154,8 @@ impl Turn<'_> {
         loop {
             happened = match self.step.next(happened) {
                 Next::Ask(round) => self.ask(round).await,
-                Next::RunTools(calls) => self.run_tools(calls).await,
+                // Boxed: a turn without tools should not carry their size.
+                Next::RunTools(calls) => Box::pin(self.run_tools(calls)).await,
                 Next::End(ending) => return ending,
             };
         }

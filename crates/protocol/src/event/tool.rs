@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{ErrorInfo, Event, LOOP, TOOL};
 
 /// A tool is being chosen for a call. Handlers propose with their data: `tool_name` for another tool, with `tool_input` where
-/// that takes another input; `deny` with a reason for none. No action of theirs has any effect here.
+/// that takes another input; `decision: deny` with a `reason` for none. No action of theirs has any effect here.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSelecting {
     /// The tool the model called.

@@ -9,11 +9,11 @@ use amplifier_core::hooks::Sourced;
 use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::content::ContentBlock;
 use amplifier_protocol::event::{
-    ErrorInfo, Event, OrchestratorRateLimitDelay, OrchestratorSteeringInjected, ProviderError,
-    ProviderRequest, ProviderResponse, ProviderToolSequenceRepaired,
+    ContentBlockEnd, ContentBlockStart, ErrorInfo, Event, OrchestratorRateLimitDelay,
+    OrchestratorSteeringInjected, ProviderError, ProviderRequest, ProviderResponse,
+    ProviderToolSequenceRepaired, ThinkingFinal,
 };
 use amplifier_protocol::hook::Injection;
-use amplifier_protocol::llm_error::LlmErrorKind;
 use amplifier_protocol::message::{Content, Message, Messages, Role};
 use amplifier_protocol::tool::ToolCall;
 use serde_json::{Map, Value, json};
@@ -165,7 +165,10 @@ impl Turn<'_> {
             let told = self.coordinator.emit(told).await;
             self.ephemeral.extend(items(told.ephemeral));
         }
-        self.tell_blocks(&response, blocks).await;
+        let wanted = [ContentBlockStart::NAME, ContentBlockEnd::NAME, ThinkingFinal::NAME];
+        if wanted.into_iter().any(|name| self.coordinator.listens(name)) {
+            Box::pin(self.tell_blocks(&response, blocks)).await;
+        }
         let text = response.visible_text();
         self.keep(response, &calls, purpose).await?;
         if calls.is_empty() && purpose == Purpose::Work && !self.helm.close_if_empty() {
@@ -198,9 +201,9 @@ impl Turn<'_> {
 
     /// Tells that a call failed, unless it was meant to stop, and closes what was begun of its answer.
     async fn tell_failure(&mut self, provider: &str, error: CallError, blocks: Blocks) -> CallError {
-        let stopped = self.coordinator.cancel().is_cancelled();
+        // However a model call ends that was cut off, it ended because somebody wanted it to.
         let error = match error {
-            CallError::Model(error) if stopped && error.kind == LlmErrorKind::Abort => CallError::Cancelled,
+            CallError::Model(_) if self.coordinator.cancel().is_immediate() => CallError::Cancelled,
             other => other,
         };
         if error == CallError::Cancelled {

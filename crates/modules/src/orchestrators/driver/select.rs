@@ -79,9 +79,13 @@ async fn gather(coordinator: &Coordinator, call: &ToolCall) -> Verdict {
 /// A refusal beats everything; of several other tools the last proposed one that exists wins, as with modifications.
 /// A handler that only repeats the model's choice has no opinion, also about the input.
 fn decide(call: &ToolCall, available: &[String], proposals: &[Map<String, Value>]) -> Verdict {
-    let refusal = proposals.iter().find_map(|proposal| proposal.get("deny").and_then(Value::as_str));
-    if let Some(reason) = refusal {
-        return Verdict::Refused { reason: reason.to_owned() };
+    let text = |proposal: &Map<String, Value>, key: &str| {
+        proposal.get(key).and_then(Value::as_str).map(str::to_owned)
+    };
+    let refusal = proposals.iter().find(|proposal| text(proposal, "decision").as_deref() == Some("deny"));
+    if let Some(refusal) = refusal {
+        let reason = text(refusal, "reason").unwrap_or_else(|| "no reason was given".to_owned());
+        return Verdict::Refused { reason };
     }
     let another = proposals.iter().rev().find_map(|proposal| {
         let name = proposal.get("tool_name").and_then(Value::as_str)?;
@@ -125,7 +129,9 @@ mod tests {
 
     #[test]
     fn a_refusal_beats_every_proposal() {
-        let verdict = decided(json!([{"tool_name": "glob"}, {"deny": "too dear"}, {"tool_name": "read"}]));
+        let verdict = decided(
+            json!([{"tool_name": "glob"}, {"decision": "deny", "reason": "too dear"}, {"tool_name": "read"}]),
+        );
         assert_eq!(verdict, Verdict::Refused { reason: "too dear".to_owned() });
     }
 }

@@ -85,10 +85,6 @@ impl Turn<'_> {
 
     /// Tells the end of every block, and the beginning of those that had no pieces.
     pub(super) async fn tell_blocks(&self, response: &ChatResponse, mut blocks: Blocks) {
-        let wanted = [ContentBlockStart::NAME, ContentBlockEnd::NAME, ThinkingFinal::NAME];
-        if !wanted.into_iter().any(|name| self.coordinator.listens(name)) {
-            return;
-        }
         let total = response.content.len();
         let total_blocks = u64::try_from(total).ok();
         let places = blocks.settle(&response.content);

@@ -66,7 +66,7 @@ async fn a_proposed_tool_runs_instead_with_canonical_keys_and_the_call_is_answer
 
 #[tokio::test]
 async fn a_tool_can_be_refused_by_a_proposal_or_when_it_is_told() {
-    let by_proposal = ("tool:selecting", proposal(json!({"deny": "too dear"})));
+    let by_proposal = ("tool:selecting", proposal(json!({"decision": "deny", "reason": "too dear"})));
     for (event, result) in [by_proposal, ("tool:selected", HookResult::deny("too dear"))] {
         let (open, tools) = play(event, result).await;
         assert_eq!((tools.t.call_count(), tools.other.call_count()), (0, 0), "{event}");
@@ -80,7 +80,7 @@ async fn the_other_loops_do_not_ask_schedulers() {
     for id in ["loop-basic", "loop-streaming"] {
         let tool = Arc::new(MockTool::new("t"));
         let stage = Stage::new(id, [calls(1), Step::say("done")]).tool(tool.clone());
-        let (open, _) = stage.hook("tool:selecting", proposal(json!({"deny": "no"}))).play().await;
+        let (open, _) = stage.hook("tool:selecting", proposal(json!({"decision": "deny"}))).play().await;
         assert_eq!((tool.call_count(), open.recorder().count("tool:selecting")), (1, 0), "{id}");
     }
 }
