@@ -14,6 +14,7 @@ use crate::kit::built_in;
 use crate::workshop::Workshop;
 
 /// A workshop in a sandbox, or a loud word about why not.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 async fn fenced(level: &str) -> Option<Workshop> {
     // Not under `/tmp`: there the sandbox has a folder of its own anyway.
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
