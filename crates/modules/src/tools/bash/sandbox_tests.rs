@@ -9,6 +9,7 @@ use super::*;
 use crate::tools::bash::process::{self, Ended, Launch};
 
 /// Runs a command behind Landlock and returns its exit code.
+#[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
 async fn code(level: Level, folders: &Folders, command: &str) -> Ended {
     let sandbox = Sandbox::Fenced { level, fence: Fence::Landlock };
     let arguments = vec!["-c".into(), command.into()];
