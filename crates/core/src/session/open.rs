@@ -241,6 +241,7 @@ impl SessionBuilder {
             return Err(OpenError { fault, report });
         }
         announce(session.coordinator(), &report, unready).await;
+        report.modules.shrink_to_fit();
         // Set last: a report is the mark of a session that was opened.
         session.inner.report.get_or_init(|| report);
         Ok(session)
