@@ -95,7 +95,7 @@ impl Walk<'_> {
     ) {
         let (mut rest, mut before) = (arguments, before);
         while let Some((word, after)) = rest.split_first() {
-            let text = word.name().unwrap_or_default();
+            let text = word.literal().unwrap_or_default();
             if program == "env" && (text == "-S" || text.starts_with("--split-string")) {
                 return self.code(Source::Words(after), "env -S");
             }
