@@ -131,6 +131,14 @@ impl Walk<'_> {
         if program == "xargs" || program == "parallel" {
             // What it adds comes from elsewhere.
             words.push(Word::unknown());
+            let shell = words
+                .first()
+                .and_then(Word::name)
+                .is_some_and(|name| SHELLS.contains(&name.rsplit('/').next().unwrap_or_default()));
+            if let (true, Input::Piped(stages)) = (shell, input) {
+                self.found
+                    .push((piped_risk(stages), words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")));
+            }
         }
         if program == "watch" {
             return self.code(Source::Words(rest), program);
