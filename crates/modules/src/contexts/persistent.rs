@@ -199,7 +199,6 @@ impl Module for Persistent {
         for message in loaded.messages {
             context.window.add(message);
         }
-        context.window.listen(cx);
         let file = Arc::downgrade(&context.file);
         // The lock on the file ends with the session, not with whoever still holds the context.
         cx.register_cleanup(move || async move {

@@ -63,7 +63,6 @@ impl Module for Simple {
             return Err(LoadError::Mount { id: self.id(), message });
         }
         let window = Window::new(config, cx.coordinator.clone());
-        window.listen(cx);
         cx.mount_context(Arc::new(SimpleContext(window)));
         Ok(Mounted::Ready)
     }

@@ -4,12 +4,12 @@
 //! This file joins the parts and tells what they do: `conversation.rs` keeps, `plan.rs` and `draft.rs` shorten, `meter.rs` learns what
 //! a token is, `summary.rs` asks a model. It stores nothing on a disk.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::contracts::{ContextError, HookEvent, HookFailure, HookHandler, RequestBudget};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::hooks::{EventPattern, HookSpec};
-use amplifier_core::loader::MountCx;
 use amplifier_protocol::event::{
     ContextCompaction, ContextPostCompact, ContextPreCompact, Event, LlmResponse, ProviderResponse,
 };
@@ -47,6 +47,7 @@ pub(super) struct Window {
     meter: Mutex<Meter>,
     // The last budget that was told, and the size at which shortening is tried again after it gave nothing.
     last: Mutex<Last>,
+    listening: AtomicBool,
 }
 
 #[derive(Default)]
@@ -69,18 +70,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Window {
     pub(super) fn new(config: WindowConfig, coordinator: Coordinator) -> Arc<Self> {
         let (conversation, meter, last) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Self { config, coordinator, conversation, meter, last })
+        Arc::new(Self { config, coordinator, conversation, meter, last, listening: AtomicBool::new(false) })
     }
 
-    /// Listens to what providers report, when that shall correct the estimates.
-    pub(super) fn listen(self: &Arc<Self>, cx: &MountCx) {
-        if self.config.token_meter != TokenMeter::Actual {
+    /// Listens to what providers report, when that shall correct the estimates. Begins with the first request: a session
+    /// that nobody asks anything holds no handlers for it. They end with the session's registry.
+    fn listen(self: &Arc<Self>) {
+        if self.config.token_meter != TokenMeter::Actual || self.listening.swap(true, Ordering::AcqRel) {
             return;
         }
-        let name = format!("{}-meter", cx.module());
+        let name = format!("{}-meter", self.coordinator.plan().session.context.module);
         for event in [EventName::of::<LlmResponse>(), EventName::of::<ProviderResponse>()] {
             let spec = HookSpec::new(EventPattern::Exact(event), name.clone()).priority(50);
-            cx.on(spec, Arc::new(Listener(Arc::clone(self))));
+            self.coordinator.hooks().on(spec, Arc::new(Listener(Arc::clone(self))));
         }
     }
 
@@ -112,7 +114,11 @@ impl Window {
     }
 
     /// What a model shall see now.
-    pub(super) async fn for_request(&self, request: RequestBudget) -> Result<Messages, ContextError> {
+    pub(super) async fn for_request(
+        self: &Arc<Self>,
+        request: RequestBudget,
+    ) -> Result<Messages, ContextError> {
+        self.listen();
         lock(&self.meter).preparing();
         let budget = self.config.budget(&request);
         let real = budget.effective_budget;
