@@ -7,6 +7,7 @@
 mod contexts;
 mod files;
 pub mod hooks;
+mod http;
 mod orchestrators;
 mod providers;
 mod reminder;
