@@ -69,16 +69,21 @@ fn choose_tls() {
 }
 
 fn follow(attempt: Attempt<'_>, most: usize) -> reqwest::redirect::Action {
-    let scheme = attempt.url().scheme().to_owned();
-    let secure = attempt.previous().iter().any(|url| url.scheme() == "https");
-    if attempt.previous().len() > most {
-        return attempt.error(Refused::TooMany(most));
+    match judge(attempt.previous(), attempt.url(), most) {
+        Ok(()) => attempt.follow(),
+        Err(refused) => attempt.error(refused),
     }
-    match scheme.as_str() {
-        "https" => attempt.follow(),
-        "http" if secure => attempt.error(Refused::Downwards),
-        "http" => attempt.follow(),
-        _ => attempt.error(Refused::Scheme(scheme)),
+}
+
+fn judge(previous: &[Url], next: &Url, most: usize) -> Result<(), Refused> {
+    if previous.len() > most {
+        return Err(Refused::TooMany(most));
+    }
+    match next.scheme() {
+        "https" => Ok(()),
+        "http" if previous.iter().any(|url| url.scheme() == "https") => Err(Refused::Downwards),
+        "http" => Ok(()),
+        scheme => Err(Refused::Scheme(scheme.to_owned())),
     }
 }
 
@@ -201,6 +206,26 @@ mod tests {
         assert_eq!(normal("HTTP://Host:80/a/?b=2&a=1"), normal("http://user:x@host/a?a=1&b=2"));
         assert_ne!(normal("http://host/a"), normal("https://host/a"));
         assert_ne!(normal("http://one/a.md"), normal("http://two/a.md"));
+    }
+
+    #[test]
+    fn a_redirect_may_lead_up_to_https_and_never_down_or_out_of_http() {
+        let judge = |previous: &[&str], next: &str| {
+            let previous: Vec<_> = previous.iter().map(|text| Url::parse(text).unwrap()).collect();
+            judge(&previous, &Url::parse(next).unwrap(), 2).map_err(|refused| refused.to_string())
+        };
+        assert_eq!(judge(&["http://a/"], "https://b/"), Ok(()));
+        assert_eq!(judge(&["http://a/"], "http://b/"), Ok(()));
+        let down = Err("from https to http, where others can read along".to_owned());
+        assert_eq!(judge(&["http://a/", "https://a/"], "http://a/"), down);
+        assert_eq!(
+            judge(&["http://a/"], "file:///etc/passwd"),
+            Err("to `file`, which is not HTTP".to_owned())
+        );
+        assert_eq!(
+            judge(&["http://a/", "http://b/", "http://c/"], "http://d/"),
+            Err("more than 2 times".to_owned())
+        );
     }
 
     #[test]

@@ -105,7 +105,11 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), FetchError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| at()(error.into()))?;
     text.push(b'\n');
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(at())?;
+    let mut builder = tempfile::Builder::new();
+    // As readable as the entry it describes: a cache may be prepared by one user and used by another.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    let mut file = builder.prefix(".new-").tempfile_in(folder).map_err(at())?;
     io::Write::write_all(&mut file, &text).and_then(|()| file.as_file().sync_data()).map_err(at())?;
     file.persist(path).map_err(|error| at()(error.error))?;
     Ok(())

@@ -9,6 +9,13 @@
     reason = "a test fails by panicking, in its fixtures too"
 )]
 
+mod archives;
+mod downloads;
 mod files;
+mod locks;
+mod modules;
+mod processes;
 mod repositories;
+mod server;
+mod smart_http;
 mod support;

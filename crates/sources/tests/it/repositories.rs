@@ -9,6 +9,7 @@ use amplifier_sources::fetch::{FetchContext, Freshness};
 use amplifier_sources::limits::Limits;
 use amplifier_sources::progress::Stage;
 
+use crate::server::until;
 use crate::support::{Heard, Repo, World, commit_of, cx_with, fetch, names, read};
 
 /// Three commits with a light tag, an annotated tag, a branch with slashes and a branch named like a tag.
@@ -212,14 +213,6 @@ fn endless_git(world: &World) -> amplifier_sources::git::GitProgram {
     world.git().with_program(script)
 }
 
-async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let ends = tokio::time::Instant::now() + Duration::from_secs(20);
-    while !done() {
-        assert!(tokio::time::Instant::now() < ends, "waited too long until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 /// Whether a process runs; one that nobody has reaped yet does not.
 fn runs(pid: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -239,7 +232,7 @@ async fn cancelling_and_time_outs_end_git_and_all_it_started() {
         let cx = world.cx();
         let cancel = cx.cancel.clone();
         let task = tokio::spawn(async move { fetch(&fetcher, "git+file:///nowhere@main", &cx).await });
-        wait_until("git runs", || world.path("started").exists()).await;
+        until("git runs", || world.path("started").exists()).await;
         let pids = read(world.path("started"));
         if limits != short {
             cancel.request_graceful();
@@ -250,7 +243,7 @@ async fn cancelling_and_time_outs_end_git_and_all_it_started() {
             true => assert!(matches!(error, FetchError::TimedOut { .. }), "{error}"),
         }
         for pid in pids.split_whitespace() {
-            wait_until("the processes are gone", || !runs(pid)).await;
+            until("the processes are gone", || !runs(pid)).await;
         }
         std::fs::remove_file(world.path("started")).unwrap();
     }

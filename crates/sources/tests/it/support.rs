@@ -39,7 +39,6 @@ impl Heard {
         self.0.lock().unwrap().iter().map(|report| report.stage.clone()).collect()
     }
 
-    #[allow(dead_code, reason = "used by tests to come")]
     pub fn text(&self) -> String {
         format!("{:?}", self.0.lock().unwrap())
     }
@@ -47,7 +46,8 @@ impl Heard {
 
 /// A temporary folder with a home for git, a place for repositories and a cache.
 pub struct World {
-    dir: TempDir,
+    dir: PathBuf,
+    _temp: Option<TempDir>,
 }
 
 impl World {
@@ -55,11 +55,16 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("home")).unwrap();
         std::fs::write(dir.path().join("home/gitconfig"), "").unwrap();
-        Self { dir }
+        Self { dir: dir.path().canonicalize().unwrap(), _temp: Some(dir) }
+    }
+
+    /// The world that another process made.
+    pub fn at(dir: PathBuf) -> Self {
+        Self { dir, _temp: None }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().canonicalize().unwrap().join(name)
+        self.dir.join(name)
     }
 
     /// The user's git configuration.
@@ -99,7 +104,7 @@ impl World {
     }
 
     pub fn cx(&self) -> FetchContext {
-        FetchContext::new(Base::at(self.dir.path()))
+        FetchContext::new(Base::at(&self.dir))
     }
 
     pub fn repo(&self, name: &str) -> Repo {
