@@ -120,6 +120,7 @@ impl Cache {
     pub fn clear(&self, selection: &Selection) -> Result<Cleared, FetchError> {
         let mut cleared = Cleared::default();
         for entry in self.list()?.into_iter().filter(|entry| selection.takes(&entry.key)) {
+            self.prepare(entry.store)?;
             let Some(_lock) = KeyLock::try_acquire(&self.lock_path(entry.store, &entry.key))? else {
                 cleared.busy.push(entry);
                 continue;

@@ -13,7 +13,7 @@ use amplifier_core::cancel::CancelToken;
 use amplifier_core::clock::Clock;
 use sha2::{Digest, Sha256};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Store};
 use crate::error::{Drift, FetchError};
 pub use crate::file::Base;
 use crate::file::{self, Place};
@@ -22,7 +22,7 @@ use crate::limits::Limits;
 use crate::lock::LockedSource;
 use crate::progress::{Progress, Report, Silent, Stage};
 use crate::tree::{ContentHash, Listing};
-use crate::uri::{SourceUri, Subpath};
+use crate::uri::SourceUri;
 
 /// Whether what is in the cache will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,19 +116,12 @@ impl Fetcher {
             }
             SourceUri::Git(git) => {
                 let (commit, root) = self.repository(git, cx).await?;
-                let content_hash =
-                    self.recorded_hash(crate::cache::Store::Git, commit.as_str(), &root).await?;
+                let content_hash = self.recorded_hash(Store::Git, commit.as_str(), &root).await?;
                 part_of(root, uri, Identity::Commit { commit, content_hash })
             }
             SourceUri::Http(http) => {
                 let (root, content_hash) = self.download(http, cx).await?;
-                let path = only_file(&root)?;
-                let identity = Identity::Content { content_hash };
-                match &http.fragment.subdirectory {
-                    // A download is one file; nothing is inside it.
-                    Some(part) => Err(missing_part(uri, part)),
-                    None => Ok(Fetched { path, root, identity }),
-                }
+                file_of(root, uri, Identity::Content { content_hash })
             }
             SourceUri::Zip(zip) => {
                 let (root, content_hash) = self.archive(zip, cx).await?;
@@ -188,7 +181,7 @@ impl Fetcher {
         locked: &LockedSource,
         cx: &FetchContext,
     ) -> Result<Fetched, FetchError> {
-        let Some(root) = self.cache.find(crate::cache::Store::Fsspec, locked.content_hash.hex()) else {
+        let Some(root) = self.cache.find(Store::Fsspec, locked.content_hash.hex()) else {
             // What a remembered name leads to is not what was locked; only the other side can still have it.
             let fresh = match cx.freshness {
                 Freshness::Offline => return Err(FetchError::NotCached { uri: uri.to_string() }),
@@ -200,17 +193,12 @@ impl Fetcher {
         };
         let identity = Identity::Content { content_hash: locked.content_hash.clone() };
         match uri {
-            SourceUri::Http(_) => Ok(Fetched { path: only_file(&root)?, root, identity }),
+            SourceUri::Http(_) => file_of(root, uri, identity),
             _ => part_of(root, uri, identity),
         }
     }
 
-    async fn recorded_hash(
-        &self,
-        store: crate::cache::Store,
-        key: &str,
-        root: &Path,
-    ) -> Result<ContentHash, FetchError> {
+    async fn recorded_hash(&self, store: Store, key: &str, root: &Path) -> Result<ContentHash, FetchError> {
         match self.cache.record(store, key)? {
             Some(record) => Ok(record.content_hash),
             None => self.hash_of(root).await,
@@ -229,18 +217,27 @@ impl Fetcher {
 }
 
 fn part_of(root: PathBuf, uri: &SourceUri, identity: Identity) -> Result<Fetched, FetchError> {
+    let root = resolved(root)?;
     let path = match uri.subdirectory() {
         Some(part) => file::within(&root, part, &uri.to_string())?,
         None => root.clone(),
     };
-    // The part was found with its links resolved; so must be the whole, or the part seems to lie elsewhere.
-    let root = root.canonicalize().map_err(FetchError::at("look for", &root))?;
-    let path = if uri.subdirectory().is_some() { path } else { root.clone() };
     Ok(Fetched { path, root, identity })
 }
 
-fn missing_part(uri: &SourceUri, part: &Subpath) -> FetchError {
-    FetchError::SubdirectoryMissing { uri: uri.to_string(), subdirectory: part.to_string() }
+/// A download, which is one file.
+fn file_of(root: PathBuf, uri: &SourceUri, identity: Identity) -> Result<Fetched, FetchError> {
+    if let Some(part) = uri.subdirectory() {
+        let (uri, subdirectory) = (uri.to_string(), part.to_string());
+        return Err(FetchError::SubdirectoryMissing { uri, subdirectory });
+    }
+    let root = resolved(root)?;
+    Ok(Fetched { path: only_file(&root)?, root, identity })
+}
+
+/// Links in the way to the cache resolved, since parts of it are found that way too.
+fn resolved(root: PathBuf) -> Result<PathBuf, FetchError> {
+    root.canonicalize().map_err(FetchError::at("look for", &root))
 }
 
 /// The one file of a download.

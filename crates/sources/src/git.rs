@@ -8,6 +8,7 @@ mod progress;
 
 use std::path::{Path, PathBuf};
 
+use crate::cache::{Cache, Store};
 use crate::error::FetchError;
 use crate::fetch::FetchContext;
 use crate::limits::Limits;
@@ -85,7 +86,7 @@ impl<'a> Remote<'a> {
     }
 
     /// The commit that the ref stands for now. A branch comes before a tag of the same name, as with `git clone`.
-    pub(crate) async fn resolve(&self) -> Result<CommitId, FetchError> {
+    pub(crate) async fn resolve(&self, cache: &Cache) -> Result<CommitId, FetchError> {
         self.cx.tell(&self.shown, Stage::Resolving);
         let reference = self.uri.reference.as_deref().unwrap_or("HEAD");
         let names = match reference {
@@ -109,26 +110,28 @@ impl<'a> Remote<'a> {
         }
         let short = (4..40).contains(&reference.len()) && reference.bytes().all(|b| b.is_ascii_hexdigit());
         if short {
-            return self.complete(reference).await;
+            return self.complete(reference, cache).await;
         }
         Err(FetchError::RefNotFound { uri: self.shown.clone(), reference: reference.to_owned() })
     }
 
     /// The full id of a shortened commit. No server completes one, so the history is looked through here.
-    async fn complete(&self, prefix: &str) -> Result<CommitId, FetchError> {
-        let scratch = tempfile::tempdir().map_err(FetchError::at("make", Path::new("a temporary folder")))?;
+    async fn complete(&self, prefix: &str, cache: &Cache) -> Result<CommitId, FetchError> {
+        let scratch = cache.scratch(Store::Git)?;
         let repo = scratch.path();
         self.init(repo, prefix.len()).await?;
         // Servers that know filters send the history without the files; the others send all of it.
         self.fetch_all(repo, &["--filter=tree:0"]).await.map_err(|refusal| refusal.error)?;
         let question = format!("{prefix}^{{commit}}");
-        let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", &question];
+        let arguments = ["rev-parse", "--verify", "--end-of-options", &question];
         match self.run(Some(repo), &arguments, self.limits.git_query).await {
             Ok(answer) => CommitId::parse(answer.trim()).ok_or_else(|| self.no_commit(prefix, "")),
             Err(Fault::Refused { stderr, .. }) if stderr.contains("ambiguous") => {
                 Err(FetchError::AmbiguousCommit { uri: self.shown.clone(), prefix: prefix.to_owned() })
             }
-            Err(Fault::Refused { stderr, .. }) => Err(self.no_commit(prefix, &stderr)),
+            Err(Fault::Refused { .. }) => {
+                Err(self.no_commit(prefix, "no commit of the repository begins so"))
+            }
             Err(fault) => Err(self.error("look into", fault)),
         }
     }
@@ -188,7 +191,7 @@ impl<'a> Remote<'a> {
     }
 
     async fn fetch(&self, repo: &Path, options: &[&str]) -> Result<(), Refusal> {
-        let mut arguments = vec!["fetch", "--progress", "--no-recurse-submodules", "--no-auto-maintenance"];
+        let mut arguments = vec!["fetch", "--progress", "--no-recurse-submodules", "--no-write-fetch-head"];
         arguments.extend(options);
         let ran = self.with_attempts(Some(repo), &arguments, self.limits.git_fetch).await;
         ran.map(drop).map_err(|fault| {

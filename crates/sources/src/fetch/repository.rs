@@ -17,7 +17,7 @@ impl Fetcher {
     pub async fn latest_commit(&self, uri: &GitUri, cx: &FetchContext) -> Result<CommitId, FetchError> {
         match uri.pinned() {
             Some(commit) => Ok(commit),
-            None => Remote::new(&self.git, uri, &self.limits, cx).resolve().await,
+            None => Remote::new(&self.git, uri, &self.limits, cx).resolve(&self.cache).await,
         }
     }
 
@@ -61,7 +61,7 @@ impl Fetcher {
         {
             return Ok(known);
         }
-        let commit = remote.resolve().await?;
+        let commit = remote.resolve(&self.cache).await?;
         let path = self.commit(&remote, &commit, &shown, cx).await?;
         let record = NameRecord {
             source: shown,

@@ -20,7 +20,7 @@ use crate::uri::GitUri;
 const MOST: u64 = 4 * 1024 * 1024;
 
 /// Variables that would lead git to another repository, make it ask or make it talk.
-const UNWANTED: [&str; 16] = [
+const UNWANTED: [&str; 17] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -34,6 +34,7 @@ const UNWANTED: [&str; 16] = [
     "GIT_REPLACE_REF_BASE",
     "GIT_TEMPLATE_DIR",
     "GIT_DEFAULT_HASH",
+    "GIT_TRACE",
     "GIT_TRACE_CURL",
     "GIT_CURL_VERBOSE",
     "SSH_ASKPASS",

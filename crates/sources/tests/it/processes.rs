@@ -2,14 +2,17 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_sources::cache::Selection;
 use amplifier_sources::error::FetchError;
+use amplifier_sources::fetch::FetchContext;
 use amplifier_sources::limits::Limits;
+use amplifier_sources::progress::Stage;
 
 use crate::server::{Server, git, until};
-use crate::support::{World, fetch, names};
+use crate::support::{Heard, World, fetch, names};
 
 const PROCESSES: usize = 20;
 const VARIABLE: &str = "AMPLIFIER_TEST_FETCH";
@@ -164,7 +167,7 @@ async fn tasks_of_one_process_share_a_fetch_too() {
     let world = World::new();
     large_repo(&world);
     let server = Server::start(git(&world, &world.path("repos"))).await;
-    let fetcher = std::sync::Arc::new(world.fetcher());
+    let fetcher = Arc::new(world.fetcher());
     let mut tasks = tokio::task::JoinSet::new();
     for reference in ["main", "HEAD", "refs/heads/main", "main", "main"] {
         let (fetcher, cx) = (fetcher.clone(), world.cx());
@@ -189,7 +192,10 @@ async fn a_lock_that_is_not_given_back_is_an_error_that_names_its_holder() {
     held.lock().unwrap();
     let limits = Limits { lock_wait: Duration::from_millis(50), ..Limits::default() };
     let fetcher = world.fetcher().with_limits(limits);
-    let error = fetch(&fetcher, &repo.uri(&format!("@{commit}")), &world.cx()).await.unwrap_err();
+    let heard = Arc::new(Heard::default());
+    let cx = FetchContext { progress: heard.clone(), ..world.cx() };
+    let error = fetch(&fetcher, &repo.uri(&format!("@{commit}")), &cx).await.unwrap_err();
+    assert_eq!(heard.stages(), [Stage::Waiting { holder: Some("process 4711".to_owned()), seconds: 0 }]);
     assert!(matches!(error, FetchError::Busy { .. }), "{error}");
     assert!(error.to_string().starts_with("process 4711 holds the lock `"), "{error}");
 }

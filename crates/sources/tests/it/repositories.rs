@@ -288,3 +288,28 @@ async fn the_cache_lists_verifies_and_clears() {
     assert_eq!(names(world.path("cache/git/.meta")), [""; 0]);
     assert_eq!(names(world.path("cache/git/.refs")), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_shortened_commit_that_means_two_is_refused() {
+    use std::fmt::Write as _;
+    let world = World::new();
+    let repo = world.repo("repos/many");
+    let mut script = String::new();
+    for at in 0..1_500 {
+        let text = format!("{at}");
+        let head = "commit refs/heads/main\ncommitter T <t@example.invalid> 1767225600 +0000\n";
+        write!(script, "{head}data {}\n{text}\n", text.len()).unwrap();
+    }
+    std::fs::write(repo.path.join("script"), script).unwrap();
+    let input = std::fs::File::open(repo.path.join("script")).unwrap();
+    let mut import = std::process::Command::new("git");
+    import.args(["fast-import", "--quiet"]).current_dir(&repo.path).env_clear().envs(world.variables());
+    assert!(import.stdin(input).status().unwrap().success());
+    let commits = repo.run(&["rev-list", "main"]);
+    let mut prefixes: Vec<_> = commits.lines().map(|commit| &commit[..4]).collect();
+    prefixes.sort_unstable();
+    let twice =
+        prefixes.windows(2).find(|pair| pair[0] == pair[1]).expect("among 1,500 commits two begin alike")[0];
+    let error = fetch(&world.fetcher(), &repo.uri(&format!("@{twice}")), &world.cx()).await.unwrap_err();
+    assert!(matches!(&error, FetchError::AmbiguousCommit { prefix, .. } if prefix == twice), "{error}");
+}

@@ -1,11 +1,13 @@
 //! Git over HTTP, from a server that behaves like a hosting service: refs, `insteadOf`, credentials, servers that refuse.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use amplifier_sources::cache::Cache;
 use amplifier_sources::error::FetchError;
 use amplifier_sources::fetch::{FetchContext, Fetcher};
 use amplifier_sources::limits::Limits;
+use amplifier_sources::progress::Stage;
 
 use crate::server::{Reply, Request, Server, git};
 use crate::support::{Heard, Stopped, World, commit_of, fetch, read};
@@ -46,6 +48,8 @@ async fn refs_of_several_repositories_come_over_http_with_one_fetch_for_a_commit
     one.run(&["checkout", "--quiet", "-b", "feature/x"]);
     let tip = one.commit(&[("mods/tool-x/x.py", "2\n")]);
     let other = two.commit(&[("bundle.md", "two\n")]);
+    // As the large hosting services have it.
+    one.run(&["config", "uploadpack.allowFilter", "true"]);
     let server = Server::start(git(&world, &world.path("repos"))).await;
     let fetcher = world.fetcher();
     let uri = |rest: &str| format!("git+{}", server.url(rest));
@@ -171,4 +175,28 @@ async fn credentials_in_an_address_work_and_are_nowhere_to_be_seen() {
     let shown = format!("{wrong:?} {absent:?} {wrong} {absent} {} {}", heard.text(), read(told));
     assert!(shown.contains("/one/.git") && !shown.contains(PASSWORD), "{shown}");
     assert_eq!(files_with(&world.path("cache"), PASSWORD), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_for_a_moment_is_asked_again() {
+    let world = World::new();
+    let repo = world.repo("repos/one");
+    let commit = repo.commit(&[("a", "1\n")]);
+    let inner = git(&world, &world.path("repos"));
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 | 3 => Reply::new(503, "busy"),
+        _ => inner(request),
+    })
+    .await;
+    let heard = Arc::new(Heard::default());
+    let cx = FetchContext { progress: heard.clone(), ..world.cx() };
+    let uri = format!("git+{}@main", server.url("/one/.git"));
+    assert_eq!(commit_of(&fetch(&world.fetcher(), &uri, &cx).await.unwrap()), commit);
+    let again = heard
+        .stages()
+        .into_iter()
+        .filter(|stage| matches!(stage, Stage::Retrying { attempt: 2, .. }))
+        .count();
+    assert_eq!(again, 2, "once for the question and once for the fetch: {:?}", heard.stages());
 }
