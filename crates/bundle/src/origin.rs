@@ -61,8 +61,12 @@ impl Place {
         let skipped = before.saturating_sub(WIDEST / 2);
         let shown: String = line.chars().skip(skipped).take(WIDEST).collect();
         // Tabs keep their width on the caret's line, so that the caret stays below what it means.
-        let padding: String =
-            line.chars().skip(skipped).take(before - skipped).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let padding: String = line
+            .chars()
+            .skip(skipped)
+            .take(before - skipped)
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
         Some(format!("{number} | {shown}\n{margin} | {padding}^"))

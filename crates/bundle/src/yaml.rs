@@ -47,8 +47,7 @@ pub struct Document {
 pub struct YamlError {
     /// Where reading stopped.
     pub place: Place,
-    /// What is wrong there.
-    #[source]
+    /// What is wrong there; part of the message, so not its cause.
     pub fault: YamlFault,
 }
 

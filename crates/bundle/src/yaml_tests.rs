@@ -69,7 +69,10 @@ fn old_booleans_and_doubtful_numbers_are_read_and_told() {
     ] {
         let document = document(text);
         assert_eq!(document.node.unwrap().to_json(), expected, "{text}");
-        assert_eq!(document.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(), [Code::AmbiguousScalar]);
+        assert_eq!(
+            document.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(),
+            [Code::AmbiguousScalar]
+        );
     }
     // A key is a name, whatever it looks like.
     let document = document("on: 1\n1: 2\n");
@@ -151,7 +154,10 @@ fn bombs_and_depth_are_bounded() {
     assert!(matches!(fault(&bomb).2, YamlFault::TooManyNodes(_)));
     assert!(matches!(fault(&"[".repeat(100_000)).2, YamlFault::TooDeep(_) | YamlFault::Syntax(_)));
     let deep: String = (0..5000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
-    assert!(matches!(fault(&deep).2, YamlFault::TooDeep(_) | YamlFault::Syntax(_) | YamlFault::TooLong { .. }));
+    assert!(matches!(
+        fault(&deep).2,
+        YamlFault::TooDeep(_) | YamlFault::Syntax(_) | YamlFault::TooLong { .. }
+    ));
     assert!(matches!(fault(&"a".repeat(5 << 20)).2, YamlFault::TooLong { .. }));
     // Aliases cannot nest deeper than text may.
     let mut nested = String::from("l0: &l0 [x]\n");

@@ -266,7 +266,11 @@ fn insert(mapping: &mut Mapping, name: String, entry: Entry) -> Option<Notice> {
             None
         }
         Slot::Occupied(mut slot) => {
-            let message = format!("`{}` is written twice; the first stands in line {}", slot.key(), slot.get().key.line);
+            let message = format!(
+                "`{}` is written twice; the first stands in line {}",
+                slot.key(),
+                slot.get().key.line
+            );
             let notice = Notice::warning(Code::DuplicateKey, &entry.key, message)
                 .with_hint("only the last one counts; remove the other");
             slot.insert(entry);

@@ -93,10 +93,7 @@ fn radix(text: &str, digits: &str, radix: u32) -> Option<Resolved> {
 }
 
 fn old_boolean(text: &str, flag: bool) -> Resolved {
-    Resolved {
-        value: NodeValue::Bool(flag, text.into()),
-        doubt: Some(format!("`{text}` is read as {flag}")),
-    }
+    Resolved { value: NodeValue::Bool(flag, text.into()), doubt: Some(format!("`{text}` is read as {flag}")) }
 }
 
 fn plain(value: NodeValue) -> Resolved {
