@@ -116,8 +116,8 @@ fn find(files: &impl Files, name: &str, agent: &Agent, namespaces: &[Namespace])
 /// The real path of a file, unless a link leads it out of its root.
 fn confined(files: &impl Files, path: &Path, home: &Home) -> Option<PathBuf> {
     let real = files.real_path(path).ok()?;
-    let root = files.real_path(&home.root).ok()?;
-    real.starts_with(root).then_some(real)
+    let is_inside = real.starts_with(&home.root) || real.starts_with(files.real_path(&home.root).ok()?);
+    is_inside.then_some(real)
 }
 
 /// An agent that is only listed needs a file; one that is defined in the bundle may have none.

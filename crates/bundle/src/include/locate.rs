@@ -133,9 +133,13 @@ pub(super) async fn reach(fetch: &impl Fetch, target: Target) -> Result<Located,
                 confine(&path, within, &reference)?;
             }
             let file = existing(fetch, &path, &reference)?;
-            if let Some(within) = &within {
-                let within = fetch.real_path(within).unwrap_or_else(|_| within.clone());
+            if let Some(within) = within.filter(|within| !file.starts_with(within)) {
+                let within = fetch.real_path(&within).unwrap_or(within);
                 confine(&file, &within, &reference)?;
+            }
+            // The roots of loaded files have no links in them, so this nearly always holds at once.
+            if file.starts_with(&root) {
+                return Ok(Located { file, root, source });
             }
             let real_root = fetch.real_path(&root).unwrap_or(root);
             let root = if file.starts_with(&real_root) { real_root } else { local_root(fetch, &file) };
