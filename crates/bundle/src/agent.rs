@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::bundle::{self, Access, Bundle, Modules};
+use crate::bundle::{self, Access, Bundle, HeadKind, Modules};
 use crate::compose::{Agent, Composed};
 use crate::error::BundleError;
 use crate::fetch::{Files, PathKind};
@@ -218,8 +218,10 @@ fn file_mapping(bundle: Bundle) -> Mapping {
             put(&mut mapping, key, Node::text(text.text, &text.place));
         }
     }
-    // A flat agent keeps its further words at the top.
-    mapping.extend(bundle.unknown);
+    if bundle.head.kind == HeadKind::FlatAgent {
+        // Without `meta:` its further words stand at the top.
+        mapping.extend(bundle.unknown);
+    }
     for (key, modules) in [("providers", bundle.providers), ("tools", bundle.tools), ("hooks", bundle.hooks)]
     {
         if let Some(list) = list(modules) {

@@ -6,7 +6,7 @@ use super::Namespace;
 use crate::disk::local_root;
 use crate::error::BundleError;
 use crate::fetch::{Fetch, PathKind};
-use crate::home::{Escape, Home, Source, is_relative, normalize};
+use crate::home::{Escape, Home, Source, is_relative, normalize, shown};
 
 /// What a folder is looked through for, in order.
 pub const BUNDLE_FILES: [&str; 2] = ["bundle.md", "bundle.yaml"];
@@ -121,7 +121,7 @@ pub(super) async fn reach(fetch: &impl Fetch, target: Target) -> Result<Located,
             let fetched = fetch
                 .fetch(&address)
                 .await
-                .map_err(|source| BundleError::NotFound { reference: address.clone(), source })?;
+                .map_err(|source| BundleError::NotFound { reference: shown(&address), source })?;
             let file = existing(fetch, &fetched.path, &address)?;
             let root = fetch.real_path(&fetched.root).unwrap_or(fetched.root);
             confine(&file, &root, &address)?;

@@ -123,3 +123,38 @@ async fn the_tree_says_who_includes_whom_and_what_each_adds() {
         assert!(dot.contains(line), "{dot}");
     }
 }
+
+#[tokio::test]
+async fn modes_are_checked_and_a_broken_one_stops_nothing() {
+    let world = World::new(&[
+        ("b/bundle.md", "---\nbundle: {name: b}\n---\n"),
+        (
+            "b/modes/a.md",
+            "---\nmode: {description: First., advertised: false, contributes: null, shortcut: x}\n---\nBe calm.\n",
+        ),
+        ("b/modes/b.md", "---\nmode: {name: other, contributes: [1]}\n---\n"),
+        ("b/modes/c.md", "---\nmode: {contributes: {skill: [], context: [1, a], agents: {x: 1}}}\n---\n"),
+        ("b/modes/d.md", "---\nmode: {\n---\n"),
+        ("b/modes/e.txt", "not a mode"),
+    ]);
+    let loaded = world.load().await;
+    let modes: Vec<_> = loaded.modes.iter().map(|mode| (mode.name.as_str(), mode.is_advertised)).collect();
+    assert_eq!(modes, [("a", false), ("other", true), ("c", true)]);
+    let first = &loaded.modes[0];
+    assert_eq!((first.description.as_str(), first.contributes.len(), first.extra.len()), ("First.", 0, 1));
+    assert_eq!(first.instruction.as_ref().unwrap().text, "Be calm.");
+    let lines: Vec<_> = loaded.notices().iter().map(|notice| notice.message.as_str()).collect();
+    assert_eq!(lines.len(), 5, "{lines:#?}");
+    assert_eq!(lines[0], "`contributes` of mode `other` must be a mapping, not a list");
+}
+
+#[tokio::test]
+async fn what_a_bundle_lacks_to_be_a_session_is_said() {
+    let part = Memory::new(&[("/b/bundle.yaml", "tools: [{module: t}]\n")]).load("/b").await.unwrap();
+    assert_eq!(part.gaps().len(), 4);
+    assert_eq!(part.plan.mount_plan().unwrap_err().pointer, "/session");
+    let whole = "bundle: {name: b}\nsession: {orchestrator: l, context: c}\nproviders: [{module: p}]\n";
+    let whole = Memory::new(&[("/b/bundle.yaml", whole)]).load("/b").await.unwrap();
+    assert_eq!(whole.gaps(), [""; 0]);
+    assert_eq!(whole.plan.mount_plan().unwrap().providers.len(), 1);
+}
