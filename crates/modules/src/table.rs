@@ -32,6 +32,7 @@ use crate::tools::search::Search;
 use crate::tools::skills::Skills;
 use crate::tools::task::TaskModule;
 use crate::tools::todo::TodoModule;
+use crate::tools::web::Web;
 
 /// Every built-in module.
 pub static MODULES: &[&dyn Module] = &[
@@ -48,6 +49,7 @@ pub static MODULES: &[&dyn Module] = &[
     &Skills,
     &TaskModule,
     &TodoModule,
+    &Web,
     &Approval,
     &Backup,
     &Logging,

@@ -38,4 +38,6 @@ mod status_context;
 mod streaming_ui;
 mod task;
 mod todo;
+mod web;
+mod web_server;
 mod workshop;
