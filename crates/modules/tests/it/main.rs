@@ -29,6 +29,7 @@ mod loop_basic;
 mod loop_basic_hooks;
 mod loop_basic_stops;
 mod loops;
+mod pictures;
 mod provider_mock;
 mod schedulers;
 mod search;
