@@ -8,6 +8,7 @@ mod contexts;
 mod files;
 pub mod hooks;
 mod http;
+mod inherited;
 mod orchestrators;
 mod providers;
 mod reminder;

@@ -185,7 +185,7 @@ impl Bench {
 
     fn launch(&self, command: &str, mark: String, folder: &Path, note: &Path, folders: Folders) -> Launch {
         let mut variables =
-            environment::sifted(environment::of_this_process(), &self.config.pass_env, &self.config.env);
+            environment::sifted(crate::inherited::variables(), &self.config.pass_env, &self.config.env);
         // On the same line, so that line numbers in messages stay those of the command.
         let script = format!("trap 'pwd -P >|\"${FOLDER_NOTE}\" 2>/dev/null' EXIT; {command}");
         let arguments = vec!["-c".into(), script.into()];

@@ -80,11 +80,6 @@ fn named(name: &str, pass: &[String]) -> bool {
     })
 }
 
-/// The variables of this process. They are handed on to commands and never read for a meaning.
-pub(super) fn of_this_process() -> impl Iterator<Item = (OsString, OsString)> {
-    std::env::vars_os()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
