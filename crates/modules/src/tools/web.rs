@@ -9,7 +9,7 @@ use std::time::Duration;
 use amplifier_core::contracts::{Module, Mounted, Typed};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::tool::{EffectClass, Effects};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -25,6 +25,8 @@ mod tidy;
 
 use address::{Policy, Private};
 use get::{Getter, Limits};
+
+use crate::table::BuiltIn;
 
 /// What both tools touch: other machines, and nothing is changed there.
 const EFFECTS: Effects = Effects { class: EffectClass::Read, network: true, ..Effects::PURE };
@@ -145,5 +147,12 @@ impl Module for Web {
         let search = search::Search::new(service, limits, config.max_results).map_err(wrong)?;
         cx.mount_tool(Arc::new(Typed(search)));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Web {
+    fn info(&self) -> ModuleInfo {
+        self.about("Fetches web pages as Markdown and searches through a configured service.")
+            .config::<Config>()
     }
 }
