@@ -19,7 +19,6 @@ mod filesystem_changes;
 mod filesystem_patch;
 mod hooks_approval;
 mod hooks_backup;
-mod hooks_conformance;
 mod hooks_kit;
 mod hooks_logging;
 mod hooks_redaction;
