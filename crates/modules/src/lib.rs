@@ -5,10 +5,10 @@
 //! `orchestrators/loop_basic.rs`: the file is the id.
 
 mod contexts;
+mod environment;
 mod files;
 pub mod hooks;
 mod http;
-mod inherited;
 mod orchestrators;
 mod providers;
 mod reminder;

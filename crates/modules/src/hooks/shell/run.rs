@@ -59,7 +59,7 @@ pub(super) fn environment(
             || name.starts_with("LC_")
             || pass.iter().any(|passed| *passed == name)
     };
-    let inherited = crate::inherited::variables().filter(|(name, _)| passes(name));
+    let inherited = crate::environment::of_this_process().filter(|(name, _)| passes(name));
     let mut environment: BTreeMap<_, _> = inherited.collect();
     for name in ["AMPLIFIER_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "PWD"] {
         environment.insert(name.into(), folder.into());

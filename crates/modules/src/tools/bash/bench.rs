@@ -12,11 +12,11 @@ use tempfile::TempDir;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::config::Config;
-use super::environment;
 use super::gate::Asked;
 use super::policy::{Judgement, Policy};
 use super::process::{self, Launch, Running};
 use super::sandbox::{Folders, Sandbox};
+use crate::environment;
 
 /// The variable that tells a command where to leave word of its working folder.
 const FOLDER_NOTE: &str = "AMPLIFIER_BASH_FOLDER";
@@ -185,7 +185,7 @@ impl Bench {
 
     fn launch(&self, command: &str, mark: String, folder: &Path, note: &Path, folders: Folders) -> Launch {
         let mut variables =
-            environment::sifted(crate::inherited::variables(), &self.config.pass_env, &self.config.env);
+            environment::sifted(environment::of_this_process(), &self.config.pass_env, &self.config.env);
         // On the same line, so that line numbers in messages stay those of the command.
         let script = format!("trap 'pwd -P >|\"${FOLDER_NOTE}\" 2>/dev/null' EXIT; {command}");
         let arguments = vec!["-c".into(), script.into()];
