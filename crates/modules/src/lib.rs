@@ -15,4 +15,4 @@ mod reminder;
 pub mod table;
 mod tools;
 
-pub use table::{BuiltIns, MODULES};
+pub use table::{BuiltIn, BuiltIns, MODULES};

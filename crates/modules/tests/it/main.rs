@@ -24,6 +24,7 @@ mod hooks_kit;
 mod hooks_logging;
 mod hooks_redaction;
 mod hooks_shell;
+mod infos;
 mod kit;
 mod loop_basic;
 mod loop_basic_hooks;
