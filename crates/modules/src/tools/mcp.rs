@@ -14,11 +14,13 @@ use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::ProviderRequest;
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+use crate::table::BuiltIn;
 
 mod config;
 mod content;
@@ -35,6 +37,7 @@ mod wire;
 
 use config::{Config, seconds};
 use content::Limits;
+use events::{News, ServerFailed, ServerOutput, ServerReady, Teller, ToolsChanged};
 use process::Errors;
 use server::{Common, Phase, Server};
 use shelf::Shelf;
@@ -60,7 +63,9 @@ impl Module for McpModule {
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         let mut config: Config = cx.read_config(config)?;
         let failed = |message: String| LoadError::Mount { id: self.id(), message };
-        let wait = seconds("wait", config.wait).map_err(failed)?;
+        // A module that is late does not come up at all.
+        let longest = cx.coordinator.deadlines().mount * 3 / 4;
+        let wait = seconds("wait", config.wait).map_err(failed)?.min(longest);
         let gathered = files::gather(&mut config, cx).await;
         if gathered.servers.is_empty() && gathered.refused.is_empty() {
             let reason =
@@ -68,14 +73,14 @@ impl Module for McpModule {
             return Ok(Mounted::Skipped { reason: reason.to_owned() });
         }
         let common = Common {
-            coordinator: cx.coordinator.clone(),
+            teller: Arc::new(Teller::new(cx.coordinator.clone())),
             shelf: Arc::new(Shelf::new(cx.coordinator.clone(), self.id())),
             limits: Limits { text: config.max_content_size, image: config.max_image_bytes },
             trusted: config.trust_annotations,
             max_restarts: config.max_restarts,
         };
         let known = gathered.servers.into_iter().map(|settings| {
-            let around = surroundings(&settings.name, &config, cx);
+            let around = surroundings(&settings.name, &config, cx, &common.teller);
             Server::new(settings, around, &common)
         });
         let servers = Arc::new(Servers { known: known.collect(), refused: gathered.refused });
@@ -93,12 +98,32 @@ impl Module for McpModule {
         common.shelf.go_live(cx, &order);
         cx.mount_tool(Arc::new(Typed(Status(Arc::clone(&servers)))));
         warn_of(&servers, cx);
+        let teller = Arc::clone(&common.teller);
+        cx.on_session_ready(async move |_: Coordinator| {
+            teller.begin().await;
+            Ok::<(), TaskFailure>(())
+        });
         if config.visibility.enabled {
             let spec = HookSpec::new(EventPattern::event::<ProviderRequest>(), status::NAME);
             let spec = spec.priority(config.visibility.priority);
             cx.on(spec, Arc::new(Shown::new(servers, config.visibility)));
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for McpModule {
+    fn info(&self) -> ModuleInfo {
+        self.about(
+            "Gives the model the tools, resources and prompts of MCP servers and keeps the servers running.",
+        )
+        .config::<Config>()
+        .emits::<ServerReady>()
+        .emits::<ServerFailed>()
+        .emits::<ToolsChanged>()
+        .emits::<ServerOutput>()
+        .uses("session.working_dir")
+        .uses("user.home_dir")
     }
 }
 
@@ -145,8 +170,8 @@ fn warn_of(servers: &Servers, cx: &MountCx) {
     }
 }
 
-fn surroundings(server: &str, config: &Config, cx: &MountCx) -> Surroundings {
-    let lines = config.verbose_servers.then(|| told_lines(server, &cx.coordinator));
+fn surroundings(server: &str, config: &Config, cx: &MountCx, teller: &Arc<Teller>) -> Surroundings {
+    let lines = config.verbose_servers.then(|| told_lines(server, teller));
     let file = config.server_log_dir.as_deref().and_then(|folder| log_file(folder, server, cx));
     Surroundings { pass_env: config.pass_env.clone(), errors: Errors { file, lines } }
 }
@@ -168,12 +193,12 @@ fn log_file(folder: &str, server: &str, cx: &MountCx) -> Option<PathBuf> {
 }
 
 /// Where lines of error output go to become events.
-fn told_lines(server: &str, coordinator: &Coordinator) -> mpsc::Sender<String> {
+fn told_lines(server: &str, teller: &Arc<Teller>) -> mpsc::Sender<String> {
     let (sender, mut lines) = mpsc::channel::<String>(WAITING_LINES);
-    let (server, coordinator) = (server.to_owned(), coordinator.clone());
+    let (server, teller) = (server.to_owned(), Arc::clone(teller));
     tokio::spawn(async move {
         while let Some(line) = lines.recv().await {
-            coordinator.emit(events::ServerOutput { server: server.clone(), line }).await;
+            teller.tell(News::Output(ServerOutput { server: server.clone(), line })).await;
         }
     });
     sender

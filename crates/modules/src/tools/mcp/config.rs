@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::reminder::Voice;
 
@@ -71,7 +71,7 @@ impl Default for Config {
 }
 
 /// What becomes of servers that a file of the project names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ProjectFiles {
     /// They are not started; a warning says that they are there.
@@ -81,7 +81,7 @@ pub(super) enum ProjectFiles {
 }
 
 /// How the model learns which servers there are.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Visibility {
     /// Whether it is told unasked.
@@ -109,7 +109,7 @@ impl Default for Visibility {
 }
 
 /// One server, as it is written.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Entry {
     /// The program to start; its standard input and output carry the protocol.
@@ -147,7 +147,7 @@ pub(super) struct Entry {
 }
 
 /// Which generation of the protocol is spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Protocol {
     /// The newer one if the server knows it, else the older.
@@ -175,7 +175,7 @@ pub(super) struct Settings {
 #[derive(Debug, Clone)]
 pub(super) enum Way {
     Stdio { command: String, args: Vec<String>, env: BTreeMap<String, String>, folder: Option<PathBuf> },
-    Http { url: String, headers: HeaderMap },
+    Http { address: Address, headers: HeaderMap },
 }
 
 impl Settings {
@@ -225,7 +225,7 @@ impl Entry {
                 Ok(Way::Stdio { command: command.clone(), args, env, folder })
             }
             (Some("http" | "streamablehttp"), _, Some(url)) | (None, None, Some(url)) => {
-                Ok(Way::Http { url: address(url)?, headers: headers(&self.headers)? })
+                Ok(Way::Http { address: Address::parse(url)?, headers: headers(&self.headers)? })
             }
             (Some("stdio"), None, _) => Err("`type: stdio` needs a `command`".to_owned()),
             (Some("http" | "streamablehttp"), _, None) => Err("`type: http` needs a `url`".to_owned()),
@@ -236,11 +236,34 @@ impl Entry {
     }
 }
 
-fn address(text: &str) -> Result<String, String> {
-    let url = url::Url::parse(text).map_err(|error| format!("`{text}` is no address: {error}"))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url.to_string()),
-        other => Err(format!("`{other}` addresses are not supported; use `http` or `https`")),
+/// Where a server is reached. Keys are often part of an address, so messages show it without them.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    pub(super) full: String,
+    shown: String,
+}
+
+impl Address {
+    fn parse(text: &str) -> Result<Self, String> {
+        let url = url::Url::parse(text).map_err(|error| format!("the `url` is no address: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("`{}` addresses are not supported; use `http` or `https`", url.scheme()));
+        }
+        let host = url.host_str().unwrap_or_default();
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let shown = format!("{}://{host}{port}{}", url.scheme(), url.path());
+        Ok(Self { full: url.to_string(), shown })
+    }
+
+    /// A message without what the address keeps secret.
+    pub(super) fn clean(&self, message: &str) -> String {
+        message.replace(&self.full, &self.shown)
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.shown)
     }
 }
 
@@ -275,7 +298,7 @@ mod tests {
         let settings = entry.check("s", &Config::default(), Some(Path::new("/work")))?;
         Ok(match settings.way {
             Way::Stdio { command, folder, .. } => format!("{command} in {}", folder.unwrap().display()),
-            Way::Http { url, .. } => url,
+            Way::Http { address, .. } => address.full,
         })
     }
 
@@ -307,5 +330,11 @@ mod tests {
         }
         let secret = way(json!({"url": "http://h", "headers": {"x": "key\n"}})).unwrap_err();
         assert!(!secret.contains("key"), "{secret}");
+        let address = Address::parse("https://me:word@h:8/p?key=k").unwrap();
+        let said = address.clean(&format!("no answer from {}", address.full));
+        assert_eq!(
+            (said.as_str(), address.to_string().as_str()),
+            ("no answer from https://h:8/p", "https://h:8/p")
+        );
     }
 }

@@ -106,10 +106,7 @@ impl Blocks {
             "text" => self.text(text_of(block, "text").to_owned()),
             "image" => self.image(text_of(block, "mimeType"), text_of(block, "data")),
             "audio" => self.left_out("audio", text_of(block, "mimeType"), text_of(block, "data")),
-            "resource" => match block.get("resource") {
-                Some(contents) => self.resource(contents),
-                None => {}
-            },
+            "resource" => self.resource(block.get("resource").unwrap_or(&Value::Null)),
             "resource_link" => {
                 self.text(format!("[resource {}: {}]", text_of(block, "name"), text_of(block, "uri")));
             }

@@ -74,7 +74,12 @@ impl<R: AsyncRead + Unpin> AsyncRead for Guarded<R> {
         let read = Pin::new(&mut self.from).poll_read(cx, into);
         if let Poll::Ready(Ok(())) = read {
             let fresh = into.filled().get(before..).unwrap_or_default();
-            return Poll::Ready(self.check(fresh));
+            let checked = self.check(fresh);
+            if checked.is_err() {
+                // Whoever reads is promised that an error brings no bytes.
+                into.set_filled(before);
+            }
+            return Poll::Ready(checked);
         }
         read
     }

@@ -293,12 +293,16 @@ fn list(server: &Server, input: &Map<String, Value>) -> Result<Value, ToolFailur
         return Err(ToolFailure::new(format!("MCP server `{}` is not available", server.name())));
     };
     let shown: Vec<_> = offer.resources.iter().skip(from).take(LISTED).cloned().collect();
-    let mut answer = json!({"resources": shown, "total": offer.resources.len()});
+    let mut answer = Map::from_iter([
+        ("resources".to_owned(), Value::Array(shown)),
+        ("total".to_owned(), Value::from(offer.resources.len())),
+    ]);
     if from == 0 && !offer.templates.is_empty() {
-        answer["templates"] = Value::Array(offer.templates.clone());
+        answer.insert("templates".to_owned(), Value::Array(offer.templates.clone()));
     }
-    if from + LISTED < offer.resources.len() {
-        answer["next_from"] = Value::from(from + LISTED);
+    let next = from.saturating_add(LISTED);
+    if next < offer.resources.len() {
+        answer.insert("next_from".to_owned(), Value::from(next));
     }
-    Ok(answer)
+    Ok(Value::Object(answer))
 }

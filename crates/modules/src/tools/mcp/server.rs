@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use amplifier_core::cancel::{CancelLevel, CancelToken};
 use amplifier_core::contracts::ToolFailure;
-use amplifier_core::coordinator::Coordinator;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::config::{Protocol, Settings};
 use super::content::Limits;
-use super::events::{ServerFailed, ServerReady, ToolsChanged};
+use super::events::{News, ServerFailed, ServerReady, Teller, ToolsChanged};
 use super::shelf::Shelf;
 use super::wire::{self, Link, Offer, Surroundings};
 
@@ -30,7 +29,7 @@ pub(super) struct Server {
     pub(super) limits: Limits,
     pub(super) trusted: bool,
     around: Surroundings,
-    coordinator: Coordinator,
+    teller: Arc<Teller>,
     shelf: Arc<Shelf>,
     max_restarts: u32,
     state: watch::Sender<State>,
@@ -58,7 +57,7 @@ pub(super) enum Phase {
 
 /// What all servers of a session share.
 pub(super) struct Common {
-    pub(super) coordinator: Coordinator,
+    pub(super) teller: Arc<Teller>,
     pub(super) shelf: Arc<Shelf>,
     pub(super) limits: Limits,
     pub(super) trusted: bool,
@@ -73,7 +72,7 @@ impl Server {
             limits: common.limits,
             trusted: common.trusted,
             max_restarts: common.max_restarts,
-            coordinator: common.coordinator.clone(),
+            teller: Arc::clone(&common.teller),
             shelf: Arc::clone(&common.shelf),
             state: watch::Sender::new(State { attempt: 0, phase: Phase::Starting }),
             wanted: Notify::new(),
@@ -192,7 +191,7 @@ impl Server {
         self.set(attempt, Phase::Up { link: Arc::clone(link), offer: Arc::clone(&offer) });
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (server, protocol) = (self.name().to_owned(), offer.protocol.clone());
-        self.coordinator.emit(ServerReady { server, protocol, tools: changes.all, took_ms }).await;
+        self.teller.tell(News::Ready(ServerReady { server, protocol, tools: changes.all, took_ms })).await;
     }
 
     /// Stays with a server that is up, until it ends (and why) or the session does.
@@ -215,7 +214,7 @@ impl Server {
             if !changes.added.is_empty() || !changes.removed.is_empty() {
                 let server = self.name().to_owned();
                 let (added, removed) = (changes.added, changes.removed);
-                self.coordinator.emit(ToolsChanged { server, added, removed }).await;
+                self.teller.tell(News::Changed(ToolsChanged { server, added, removed })).await;
             }
         }
     }
@@ -226,7 +225,7 @@ impl Server {
         self.set(attempt, Phase::Down { why: why.clone() });
         let retry_in_ms = pause.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         let server = self.name().to_owned();
-        self.coordinator.emit(ServerFailed { server, error: why, retry_in_ms }).await;
+        self.teller.tell(News::Failed(ServerFailed { server, error: why, retry_in_ms })).await;
         let over = async {
             match pause {
                 Some(pause) => tokio::time::sleep(pause).await,

@@ -13,7 +13,8 @@ use rmcp::model::{
     ProtocolVersion, ReadResourceRequest, ReadResourceRequestParams, ServerResult,
 };
 use rmcp::service::{
-    NotificationContext, PeerRequestOptions, RequestHandle, RunningService, RunningServiceCancellationToken,
+    ClientInitializeError, NotificationContext, PeerRequestOptions, RequestHandle, RunningService,
+    RunningServiceCancellationToken,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -23,7 +24,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::config::{Protocol, Settings, Way};
+use super::config::{Address, Protocol, Settings, Way};
 use super::guard::{Guarded, LONGEST};
 use super::process::{self, Errors, Launch, Process};
 use crate::environment;
@@ -62,7 +63,8 @@ pub(super) struct Link {
     ended: watch::Receiver<Option<String>>,
     hang_up: Mutex<Option<RunningServiceCancellationToken>>,
     process: Option<Arc<Process>>,
-    over_http: bool,
+    /// Where it is, when it is no process of ours.
+    address: Option<Address>,
 }
 
 /// What the server says without being asked.
@@ -167,27 +169,28 @@ async fn connect_once(
                 Ok(service) => service,
                 Err(error) => {
                     process.settle().await;
-                    return Err(Failed::Handshake(died(&process, &broken, &brief(&error.to_string()))));
+                    return Err(Failed::Handshake(died(&process, &broken, &brief(&start_failure(&error)))));
                 }
             };
-            Ok(Link::new(service, heard, Some((process, broken))))
+            Ok(Link::new(service, heard, Some((process, broken)), None))
         }
-        Way::Http { url, headers } => {
+        Way::Http { address, headers } => {
             let client = crate::http::client()
                 .connect_timeout(settings.start_timeout)
                 .build()
                 .map_err(|error| Failed::Start(chain(&error)))?;
             let named = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-            let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+            let config = StreamableHttpClientTransportConfig::with_uri(address.full.as_str())
                 .custom_headers(named)
                 .max_sse_event_size(LONGEST);
             let transport = StreamableHttpClientTransport::with_client(client, config);
             let service = ears.serve_with_lifecycle(transport, mode(protocol)).await;
             let service = service.map_err(|error| {
-                let why = format!("`{url}` does not answer as a server should: {}", brief(&chain(&error)));
+                let why = brief(&address.clean(&start_failure(&error)));
+                let why = format!("`{address}` does not answer as a server should: {why}");
                 if error.is_authorization_required() { Failed::Start(why) } else { Failed::Handshake(why) }
             })?;
-            Ok(Link::new(service, heard, None))
+            Ok(Link::new(service, heard, None, Some(address.clone())))
         }
     }
 }
@@ -209,18 +212,20 @@ impl Link {
         service: RunningService<RoleClient, Ears>,
         ears: Arc<Heard>,
         process: Option<(Arc<Process>, Arc<OnceLock<&'static str>>)>,
+        address: Option<Address>,
     ) -> Self {
         let (peer, hang_up) = (service.peer().clone(), service.cancellation_token());
         let (told, ended) = watch::channel(None);
         let behind = process.clone();
         tokio::spawn(async move {
-            let quit = service.waiting().await;
+            // How it quit is not worth telling: why the server ended is.
+            drop(service.waiting().await);
             let why = match &behind {
                 Some((process, broken)) => {
                     process.settle().await;
                     died(process, broken, "it closed its output")
                 }
-                None => format!("the connection closed ({})", brief(&format!("{quit:?}"))),
+                None => "the connection closed".to_owned(),
             };
             told.send_replace(Some(why));
         });
@@ -229,7 +234,7 @@ impl Link {
             ears,
             ended,
             hang_up: Mutex::new(Some(hang_up)),
-            over_http: process.is_none(),
+            address,
             process: process.map(|(process, _)| process),
         };
         link.listen();
@@ -390,21 +395,21 @@ impl Link {
     }
 
     fn failure(&self, error: ServiceError) -> WireError {
-        match error {
-            ServiceError::McpError(error) if self.over_http && forgotten(&error.message) => {
-                WireError::Forgotten
-            }
-            ServiceError::McpError(error) => {
+        match (error, &self.address) {
+            (ServiceError::McpError(error), Some(_)) if forgotten(&error.message) => WireError::Forgotten,
+            (ServiceError::McpError(error), _) => {
                 WireError::Refused { code: error.code.0, message: brief(&error.message) }
             }
-            ServiceError::TransportClosed => WireError::Ended,
-            ServiceError::TransportSend(error) if forgotten(&error.to_string()) => WireError::Forgotten,
-            ServiceError::TransportSend(error) if self.over_http => {
-                WireError::Unreachable(brief(&chain(&error)))
+            (ServiceError::TransportSend(error), Some(address)) => {
+                let why = chain(&*error.error);
+                if forgotten(&why) {
+                    return WireError::Forgotten;
+                }
+                WireError::Unreachable(brief(&address.clean(&why)))
             }
-            ServiceError::TransportSend(_) => WireError::Ended,
-            ServiceError::Cancelled { .. } => WireError::Cancelled,
-            other => WireError::Strange(brief(&other.to_string())),
+            (ServiceError::TransportSend(_), None) | (ServiceError::TransportClosed, _) => WireError::Ended,
+            (ServiceError::Cancelled { .. }, _) => WireError::Cancelled,
+            (other, _) => WireError::Strange(brief(&other.to_string())),
         }
     }
 }
@@ -422,6 +427,16 @@ fn forgotten(message: &str) -> bool {
         && ["expired", "not found", "no valid", "unknown", "invalid"]
             .iter()
             .any(|word| message.contains(word))
+}
+
+/// What went wrong at the start, without the names of the library's own types.
+fn start_failure(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_failure(fallback),
+        ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
+        other => chain(other),
+    }
 }
 
 fn died(process: &Process, broken: &OnceLock<&'static str>, otherwise: &str) -> String {

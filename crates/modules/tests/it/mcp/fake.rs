@@ -1,6 +1,9 @@
 //! A server that misbehaves: every fault is an answer, and the session goes on.
 
+use amplifier_testing::{Step, TestCoordinator, conformance};
+
 use super::*;
+use crate::stage::{self, script, texts};
 
 /// The config of the misbehaving server in one of its moods. Needs `python3`.
 fn fake(folder: &TempDir, arguments: &[&str]) -> Value {
@@ -118,7 +121,9 @@ async fn a_server_that_cannot_start_costs_the_session_nothing_but_itself() {
     assert!(!warnings.contains("`off`"), "{warnings}");
     assert_eq!(
         stage.outcome(),
-        LoadOutcome::Mounted { names: vec!["mcp_servers".to_owned(), "hooks-mcp-visibility".to_owned()] }
+        LoadOutcome::Mounted {
+            names: vec!["mcp_servers".to_owned(), "hooks-mcp-visibility".to_owned()].into()
+        }
     );
     let told = stage.turn().await;
     assert!(told.contains("exit status: 7") && told.contains("\"refused\""), "{told}");
@@ -128,9 +133,8 @@ async fn a_server_that_cannot_start_costs_the_session_nothing_but_itself() {
 
 #[tokio::test]
 async fn a_call_without_an_answer_ends_in_time_and_progress_keeps_one_alive() {
-    let mut server = Value::Null;
     let folder = TempDir::new().unwrap();
-    std::mem::swap(&mut server, &mut fake(&folder, &[]));
+    let mut server = fake(&folder, &[]);
     server["call_timeout"] = json!(1.0);
     let config = json!({"servers": {"fake": server}, "wait": 30});
     let calls = [("mcp__fake__hang", json!({})), ("mcp__fake__progress", json!({}))];
@@ -270,13 +274,50 @@ async fn files_name_servers_and_those_of_the_project_only_when_they_are_trusted(
 }
 
 #[tokio::test]
-async fn without_servers_the_module_steps_aside_and_the_model_hears_of_those_there_are() {
+async fn without_servers_the_module_steps_aside() {
     let stage = Stage::open(json!({}), &[]).await;
     assert!(matches!(stage.outcome(), LoadOutcome::Skipped { reason } if reason.contains("no MCP server")));
     stage.close().await;
-    let stage = with_fake(json!({}), &[("mcp__fake__say", json!({}))]).await;
+}
+
+#[tokio::test]
+async fn the_model_and_the_hooks_hear_which_servers_there_are() {
+    let folder = TempDir::new().unwrap();
+    let servers = json!({"fake": fake(&folder, &[]), "gone": {"command": "/no/such/program"}});
+    let config = json!({"servers": servers, "wait": 30, "max_restarts": 0});
+    let provider = script([Step::say("hi")]);
+    let session = stage::session(&provider, &[("tool-mcp", config)]).await.open().await.unwrap();
+    session.execute("hello").await.unwrap();
+    let seen = texts(&provider.requests()[0]).join("\n");
+    assert!(seen.contains("- fake\n- gone (not available; `mcp_servers` says why)"), "{seen}");
+    let ready = session.recorder().events("mcp:server_ready");
+    assert_eq!(ready.len(), 1);
+    assert_eq!((&ready[0].1["server"], &ready[0].1["tools"][0]), (&json!("fake"), &json!("mcp__fake__say")));
+    assert_eq!(session.recorder().count("mcp:server_failed"), 1);
+    session.cleanup().await;
+}
+
+#[tokio::test]
+async fn what_servers_offer_keeps_the_tool_contract() {
+    let folder = TempDir::new().unwrap();
+    let hub = TestCoordinator::new();
+    let config = json!({"servers": {"fake": fake(&folder, &[])}, "wait": 30});
+    hub.mount(&*built_in("tool-mcp").await, config).await.unwrap();
+    for name in ["mcp__fake__say", "mcp_servers"] {
+        conformance::tool(async || hub.tool(name).unwrap()).await.assert();
+    }
+}
+
+#[tokio::test]
+async fn error_output_goes_to_the_log_and_to_those_who_ask_for_it() {
+    let config = json!({"verbose_servers": true, "server_log_dir": "logs"});
+    let stage = with_fake(config, &[("mcp__fake__die", json!({}))]).await;
     stage.turn().await;
-    let injected = stage.session.recorder().count("mcp:server_ready");
-    assert_eq!(injected, 1);
+    let heard = || stage.session.recorder().events("mcp:server_output");
+    until("the line", async || !heard().is_empty()).await;
+    assert_eq!(heard()[0].1["line"], json!("a bad thing happened"));
+    let log = stage.folder.path().join("logs/fake.log");
+    until("the log", async || std::fs::read_to_string(&log).is_ok_and(|log| log == "a bad thing happened\n"))
+        .await;
     stage.close().await;
 }

@@ -218,9 +218,12 @@ pub(super) async fn listen(peer: &Peer<RoleClient>, changed: &Notify) {
     if capabilities.resources.as_ref().is_some_and(|resources| resources.list_changed == Some(true)) {
         (filter, any) = (filter.resources_list_changed(), true);
     }
+    if !any {
+        return;
+    }
     let filter = filter.build();
     let mut pause = Duration::from_secs(1);
-    while any {
+    loop {
         // A server that takes no subscriptions is one whose lists are fetched once.
         let Ok(mut subscription) = peer.listen(filter.clone()).await else { return };
         while let Ok(Some(_)) = subscription.next().await {
