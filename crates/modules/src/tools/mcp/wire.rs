@@ -1,5 +1,5 @@
-//! One connection to one server. This file and `wire/offer.rs` are the only ones that know the library which speaks the
-//! protocol; what goes in and out is ours or plain JSON.
+//! One connection to one server. This file and its parts are the only ones that know the library which speaks the protocol;
+//! what goes in and out is ours or plain JSON.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,29 +8,23 @@ use std::time::Duration;
 use amplifier_core::cancel::CancelLevel;
 use amplifier_core::contracts::{Pulse, ToolCx};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
-    GetPromptRequest, GetPromptRequestParams, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, ReadResourceRequest, ReadResourceRequestParams, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
+    ProgressToken, ReadResourceRequest, ReadResourceRequestParams, ServerResult,
 };
-use rmcp::service::{
-    ClientInitializeError, NotificationContext, PeerRequestOptions, RequestHandle, RunningService,
-    RunningServiceCancellationToken,
-};
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, Peer, RoleClient, ServiceError};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RunningService, RunningServiceCancellationToken};
+use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::config::{Address, Protocol, Settings, Way};
-use super::guard::{Guarded, LONGEST};
-use super::process::{self, Errors, Launch, Process};
-use crate::environment;
+use super::config::Address;
+use super::process::Process;
 
+mod connect;
 mod offer;
 
+use connect::Ears;
+pub(super) use connect::{Surroundings, connect};
 pub(super) use offer::{Offer, OfferedPrompt, OfferedTool};
 
 /// The longest call, however much progress it reports.
@@ -77,133 +71,6 @@ struct Heard {
 impl Heard {
     fn waiting(&self) -> MutexGuard<'_, HashMap<ProgressToken, (Pulse, Arc<Notify>)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-struct Ears(Arc<Heard>);
-
-impl ClientHandler for Ears {
-    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let waiting = self.0.waiting().get(&progress.progress_token).cloned();
-        if let Some((pulse, moved)) = waiting {
-            pulse.beat();
-            moved.notify_one();
-        }
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.0.changed.notify_one();
-    }
-
-    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.0.changed.notify_one();
-    }
-
-    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.0.changed.notify_one();
-    }
-
-    fn get_info(&self) -> ClientConfig {
-        let us = Implementation::new("amplifier", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-    }
-}
-
-/// What a connection needs beside its settings.
-pub(super) struct Surroundings {
-    pub(super) pass_env: Vec<String>,
-    pub(super) errors: Errors,
-}
-
-/// Connects: in the generation that is asked for, or the newer and, when that does not come about, the older. A server that
-/// is thrown off its track by the question for the newer one is started once more for the older.
-pub(super) async fn connect(
-    settings: &Settings,
-    protocol: Protocol,
-    around: &Surroundings,
-) -> Result<Link, String> {
-    match connect_once(settings, protocol, around).await {
-        Err(Failed::Handshake(first)) if protocol == Protocol::Auto => {
-            match connect_once(settings, Protocol::Initialize, around).await {
-                Ok(link) => Ok(link),
-                Err(Failed::Handshake(second) | Failed::Start(second)) if second == first => Err(first),
-                Err(Failed::Handshake(second) | Failed::Start(second)) => {
-                    Err(format!("{first}; then {second}"))
-                }
-            }
-        }
-        Ok(link) => Ok(link),
-        Err(Failed::Handshake(why) | Failed::Start(why)) => Err(why),
-    }
-}
-
-enum Failed {
-    /// Nothing is there to talk to.
-    Start(String),
-    /// It does not talk as it should.
-    Handshake(String),
-}
-
-async fn connect_once(
-    settings: &Settings,
-    protocol: Protocol,
-    around: &Surroundings,
-) -> Result<Link, Failed> {
-    let heard = Arc::new(Heard::default());
-    let ears = Ears(Arc::clone(&heard));
-    match &settings.way {
-        Way::Stdio { command, args, env, folder } => {
-            let variables = environment::sifted(environment::of_this_process(), &around.pass_env, env);
-            let errors = around.errors.clone();
-            let launch = Launch { command, args, variables, folder: folder.as_deref(), errors };
-            let (process, stdout, stdin) = process::start(launch)
-                .map_err(|error| Failed::Start(format!("`{command}` cannot be started: {error}")))?;
-            let broken = Arc::new(OnceLock::new());
-            let from = Guarded::new(stdout, Arc::clone(&broken));
-            let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(from, stdin)
-                .with_max_line_length(LONGEST * 2);
-            let process = Arc::new(process);
-            let service = ears.serve_with_lifecycle(transport, mode(protocol)).await;
-            let service = match service {
-                Ok(service) => service,
-                Err(error) => {
-                    process.settle().await;
-                    return Err(Failed::Handshake(died(&process, &broken, &brief(&start_failure(&error)))));
-                }
-            };
-            Ok(Link::new(service, heard, Some((process, broken)), None))
-        }
-        Way::Http { address, headers } => {
-            let client = crate::http::client()
-                .connect_timeout(settings.start_timeout)
-                .build()
-                .map_err(|error| Failed::Start(chain(&error)))?;
-            let named = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-            let config = StreamableHttpClientTransportConfig::with_uri(address.full.as_str())
-                .custom_headers(named)
-                .max_sse_event_size(LONGEST);
-            let transport = StreamableHttpClientTransport::with_client(client, config);
-            let service = ears.serve_with_lifecycle(transport, mode(protocol)).await;
-            let service = service.map_err(|error| {
-                let why = brief(&address.clean(&start_failure(&error)));
-                let why = format!("`{address}` does not answer as a server should: {why}");
-                if error.is_authorization_required() { Failed::Start(why) } else { Failed::Handshake(why) }
-            })?;
-            Ok(Link::new(service, heard, None, Some(address.clone())))
-        }
-    }
-}
-
-fn mode(protocol: Protocol) -> ClientLifecycleMode {
-    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-    match protocol {
-        Protocol::Auto => ClientLifecycleMode::Auto {
-            preferred_versions,
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-        },
-        Protocol::Initialize => ClientLifecycleMode::Initialize,
-        Protocol::Stateless => ClientLifecycleMode::Discover { preferred_versions },
     }
 }
 
@@ -427,16 +294,6 @@ fn forgotten(message: &str) -> bool {
         && ["expired", "not found", "no valid", "unknown", "invalid"]
             .iter()
             .any(|word| message.contains(word))
-}
-
-/// What went wrong at the start, without the names of the library's own types.
-fn start_failure(error: &ClientInitializeError) -> String {
-    match error {
-        ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_failure(fallback),
-        ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
-        other => chain(other),
-    }
 }
 
 fn died(process: &Process, broken: &OnceLock<&'static str>, otherwise: &str) -> String {
