@@ -30,6 +30,8 @@ mod loop_basic;
 mod loop_basic_hooks;
 mod loop_basic_stops;
 mod loops;
+mod mcp;
+mod parts;
 mod provider_mock;
 mod schedulers;
 mod search;
