@@ -28,6 +28,7 @@ use crate::providers::mock::Mock;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
+use crate::tools::mcp::McpModule;
 use crate::tools::search::Search;
 use crate::tools::skills::Skills;
 use crate::tools::task::TaskModule;
@@ -56,6 +57,7 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &Bash,
     &Echo,
     &Filesystem,
+    &McpModule,
     &Search,
     &Skills,
     &TaskModule,

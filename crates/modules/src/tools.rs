@@ -3,6 +3,7 @@
 pub(crate) mod bash;
 pub(crate) mod echo;
 pub(crate) mod filesystem;
+pub(crate) mod mcp;
 pub(crate) mod search;
 pub(crate) mod skills;
 pub(crate) mod task;

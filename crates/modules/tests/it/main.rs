@@ -29,6 +29,8 @@ mod loop_basic;
 mod loop_basic_hooks;
 mod loop_basic_stops;
 mod loops;
+mod mcp;
+mod parts;
 mod pictures;
 mod provider_mock;
 mod schedulers;
