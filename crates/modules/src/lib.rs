@@ -5,6 +5,7 @@
 //! `orchestrators/loop_basic.rs`: the file is the id.
 
 mod contexts;
+mod environment;
 mod files;
 pub mod hooks;
 mod http;
@@ -14,4 +15,4 @@ mod reminder;
 pub mod table;
 mod tools;
 
-pub use table::{BuiltIns, MODULES};
+pub use table::{BuiltIn, BuiltIns, MODULES};
