@@ -8,7 +8,9 @@
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
+mod backup;
 mod desk;
 mod kills;
+mod module;
 mod plan;
 mod run;
