@@ -24,6 +24,7 @@ use crate::hooks::todo_reminder::TodoReminder;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::orchestrators::loop_events::LoopEvents;
 use crate::orchestrators::loop_streaming::LoopStreaming;
+use crate::providers::chat_completions::ChatCompletions;
 use crate::providers::mock::Mock;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
@@ -51,6 +52,7 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &LoopEvents,
     &Simple,
     &Persistent,
+    &ChatCompletions,
     &Mock,
     &Bash,
     &Echo,

@@ -10,10 +10,13 @@
 mod bash;
 mod bash_ends;
 mod bash_sandbox;
+mod chat_completions;
 mod conformance;
 mod context_persistent;
 mod context_simple;
 mod context_simple_view;
+mod fault;
+mod fault_rows;
 mod filesystem;
 mod filesystem_changes;
 mod filesystem_patch;
