@@ -26,6 +26,8 @@ use crate::orchestrators::loop_events::LoopEvents;
 use crate::orchestrators::loop_streaming::LoopStreaming;
 use crate::providers::chat_completions::ChatCompletions;
 use crate::providers::mock::Mock;
+use crate::providers::ollama::Ollama;
+use crate::providers::vllm::Vllm;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
@@ -43,6 +45,8 @@ pub static MODULES: &[&dyn Module] = &[
     &Persistent,
     &ChatCompletions,
     &Mock,
+    &Ollama,
+    &Vllm,
     &Bash,
     &Echo,
     &Filesystem,
