@@ -33,6 +33,7 @@ pub const OFFERED: &[&str] = &[
     "CHAT_COMPLETIONS_BASE_URL",
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
+    "OLLAMA_API_KEY",
     "OLLAMA_HOST",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

@@ -2,4 +2,6 @@
 
 pub(crate) mod chat_completions;
 pub(crate) mod mock;
+pub(crate) mod ollama;
+pub(crate) mod vllm;
 mod wire;

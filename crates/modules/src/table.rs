@@ -26,6 +26,8 @@ use crate::orchestrators::loop_events::LoopEvents;
 use crate::orchestrators::loop_streaming::LoopStreaming;
 use crate::providers::chat_completions::ChatCompletions;
 use crate::providers::mock::Mock;
+use crate::providers::ollama::Ollama;
+use crate::providers::vllm::Vllm;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
@@ -54,6 +56,8 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &Persistent,
     &ChatCompletions,
     &Mock,
+    &Ollama,
+    &Vllm,
     &Bash,
     &Echo,
     &Filesystem,

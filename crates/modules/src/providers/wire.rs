@@ -38,6 +38,7 @@ pub(crate) mod repair;
 mod retry;
 mod settings;
 mod sse;
+mod tape;
 
 pub(crate) use errors::from_body;
 pub(crate) use provider::WireProvider;
@@ -60,6 +61,16 @@ pub(crate) trait Service: Send + Sync + 'static {
 
     /// The models of an answer to [`Service::list`].
     fn models(&self, listed: &Value) -> Vec<ModelInfo>;
+
+    /// Asks what a model can take, before it is first asked; for services whose models differ from server to server.
+    fn probe(&self, _model: &str) -> Option<Call> {
+        None
+    }
+
+    /// What the answer to [`Service::probe`] says.
+    fn learn(&self, _model: &str, _told: &Value) -> Learnt {
+        Learnt::default()
+    }
 
     /// Whether an answer that broke off can be gone on with behind its whole blocks.
     fn resumes(&self) -> Resumes;
@@ -91,6 +102,15 @@ pub(crate) struct About {
     pub(crate) default_model: String,
 }
 
+/// What a service told about one of its models.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Learnt {
+    /// Tokens that fit into a request and its answer.
+    pub(crate) context_window: Option<u64>,
+    /// What it can do, in the service's words.
+    pub(crate) abilities: Vec<String>,
+}
+
 /// One question, ready to be mapped.
 pub(crate) struct Ask<'a> {
     /// The parameters; its messages are those before the mending.
@@ -103,6 +123,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) model: &'a str,
     /// How the answer shall come.
     pub(crate) delivery: Delivery,
+    /// What the service told about the model, where it was asked.
+    pub(crate) learnt: &'a Learnt,
 }
 
 impl Ask<'_> {
@@ -142,7 +164,6 @@ pub(crate) enum Framing {
     /// Server-sent events.
     Events,
     /// One JSON document a line.
-    #[allow(dead_code, reason = "services that stream lines are still to come")]
     Lines,
 }
 
@@ -185,7 +206,6 @@ pub(crate) enum Resumes {
     /// The whole blocks are sent back as the beginning of the answer.
     BehindWholeBlocks,
     /// It cannot.
-    #[allow(dead_code, reason = "services that refuse a begun answer are still to come")]
     Never,
 }
 

@@ -1,5 +1,6 @@
 //! Carries calls: over the network, within the times and sizes of the settings. It does not know what a call says.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use super::limits::Line;
+use super::tape::{self, Asked, Given, Tape};
 use super::{Call, Delivery, Settings, errors};
 
 /// The most of a failed answer that is read.
@@ -19,11 +21,11 @@ const ERROR_BYTES: u64 = 64 * 1024;
 /// Carries the calls of one provider.
 pub(super) struct Exchange {
     pub(super) line: Arc<Line>,
+    provider: String,
+    tape: Tape,
+    settings: Settings,
     base: String,
     headers: HeaderMap,
-    first_byte: Duration,
-    idle: Duration,
-    most_bytes: u64,
 }
 
 /// Proxies that the environment names.
@@ -42,7 +44,12 @@ pub(super) struct Incoming {
 
 impl Exchange {
     /// Opens or finds the line for these settings. The error is a sentence for the load report.
-    pub(super) fn new(provider: &str, settings: &Settings, proxies: &Proxies) -> Result<Self, String> {
+    pub(super) fn new(
+        provider: &str,
+        settings: &Settings,
+        proxies: &Proxies,
+        tape: Tape,
+    ) -> Result<Self, String> {
         let base = settings.base_url.as_deref().unwrap_or_default();
         let url = Url::parse(base).map_err(|error| format!("`base_url` `{base}` is no URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -59,19 +66,53 @@ impl Exchange {
         }
         let proxy = format!("{:?} {proxies:?} {:?}", settings.proxy, settings.connect_timeout);
         let parts = [provider, base, settings.key().unwrap_or_default(), &proxy];
-        let client = || client(settings, proxies, is_local(&url));
+        let client = || client(settings, proxies, &url);
         Ok(Self {
             line: Line::find(&parts, settings.max_concurrent_requests, client)?,
+            provider: provider.to_owned(),
+            tape,
+            settings: settings.clone(),
             base: base.trim_end_matches('/').to_owned(),
             headers,
-            first_byte: settings.first_byte_timeout.get(),
-            idle: settings.idle_timeout.get(),
-            most_bytes: settings.max_response_bytes,
         })
     }
 
     /// Sends a call and waits for the head of its answer. An answer that is not a success is an error.
     pub(super) async fn open(&self, call: &Call, delivery: Delivery) -> Result<Incoming, LlmError> {
+        let asked =
+            || Asked::new(&self.provider, &call.path, call.body.as_ref(), |text| self.settings.scrub(text));
+        let (status, headers, source) = match &self.tape {
+            Tape::Play(player) => {
+                let given = player.play(&asked())?;
+                (given.status(), given.headers(), Source::Tape(Some(given)))
+            }
+            Tape::Off | Tape::Record(_) => {
+                let response = self.send(call, delivery).await?;
+                (response.status(), response.headers().clone(), Source::Net(response))
+            }
+        };
+        let copy = match &self.tape {
+            Tape::Record(folder) => Some(Copy {
+                folder: folder.clone(),
+                asked: asked(),
+                status,
+                headers: headers.clone(),
+                bytes: Vec::new(),
+                settings: self.settings.clone(),
+            }),
+            Tape::Off | Tape::Play(_) => None,
+        };
+        let (first, idle) = (self.settings.first_byte_timeout.get(), self.settings.idle_timeout.get());
+        let most = self.settings.max_response_bytes;
+        let body = Body { source, wait: Wait { first, idle }, begun: false, read: 0, most, copy };
+        if status.is_success() {
+            Ok(Incoming { headers, body })
+        } else {
+            Err(refused(status, &headers, body).await)
+        }
+    }
+
+    async fn send(&self, call: &Call, delivery: Delivery) -> Result<reqwest::Response, LlmError> {
         let address = format!("{}/{}", self.base, call.path);
         let client = &self.line.client;
         let request = match &call.body {
@@ -94,16 +135,9 @@ impl Exchange {
             // What the plan says about a header counts more than what the provider does.
             headers.entry(name).or_insert(value);
         }
-        let sent = timeout(self.first_byte, request.header(ACCEPT, accept).headers(headers).send()).await;
-        let response = sent.map_err(|_| no_first_byte(self.first_byte))?.map_err(errors::from_transport)?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let wait = Wait { first: self.first_byte, idle: self.idle };
-        let body = Body { source: response, wait, begun: false, read: 0, most: self.most_bytes };
-        if status.is_success() {
-            Ok(Incoming { headers, body })
-        } else {
-            Err(refused(status, &headers, body).await)
-        }
+        let patience = self.settings.first_byte_timeout.get();
+        let sent = timeout(patience, request.header(ACCEPT, accept).headers(headers).send()).await;
+        sent.map_err(|_| no_first_byte(patience))?.map_err(errors::from_transport)
     }
 }
 
@@ -117,12 +151,12 @@ async fn refused(status: StatusCode, headers: &HeaderMap, mut body: Body) -> Llm
     errors::from_status(status, headers, &said)
 }
 
-fn client(settings: &Settings, proxies: &Proxies, is_local: bool) -> Result<reqwest::Client, String> {
+fn client(settings: &Settings, proxies: &Proxies, url: &Url) -> Result<reqwest::Client, String> {
     let mut builder = crate::http::client().no_proxy().connect_timeout(settings.connect_timeout.get());
     let told = |error: reqwest::Error| format!("`proxy` cannot be used: {}", error.without_url());
     if let Some(proxy) = &settings.proxy {
         builder = builder.proxy(Proxy::all(proxy.as_str()).map_err(told)?);
-    } else if !is_local {
+    } else if !is_local(url) {
         let except = proxies.except.as_deref().and_then(NoProxy::from_string);
         if let Some(proxy) = &proxies.https {
             builder = builder.proxy(Proxy::https(proxy.as_str()).map_err(told)?.no_proxy(except.clone()));
@@ -146,11 +180,18 @@ pub(super) fn is_local(url: &Url) -> bool {
 
 /// The bytes of an answer.
 pub(super) struct Body {
-    source: reqwest::Response,
+    source: Source,
     wait: Wait,
     begun: bool,
     read: u64,
     most: u64,
+    copy: Option<Copy>,
+}
+
+/// Where the bytes come from.
+enum Source {
+    Net(reqwest::Response),
+    Tape(Option<Given>),
 }
 
 #[derive(Clone, Copy)]
@@ -159,19 +200,37 @@ struct Wait {
     idle: Duration,
 }
 
+/// What is written down when the answer has ended.
+struct Copy {
+    folder: PathBuf,
+    asked: Asked,
+    status: StatusCode,
+    headers: HeaderMap,
+    bytes: Vec<u8>,
+    settings: Settings,
+}
+
 impl Body {
     /// The next bytes; none at the end. Waits no longer and reads no more than allowed.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, LlmError> {
+        let chunk = self.next().await;
+        if let (Some(copy), Ok(Some(bytes))) = (&mut self.copy, &chunk) {
+            copy.bytes.extend_from_slice(bytes);
+        }
+        match &chunk {
+            Ok(Some(_)) => {}
+            Ok(None) => self.settle(None).await?,
+            Err(error) => self.settle(Some(error.message.clone())).await?,
+        }
+        chunk
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, LlmError> {
         let patience = if self.begun { self.wait.idle } else { self.wait.first };
         let chunk = match timeout(patience, self.source.chunk()).await {
             Err(_) if self.begun => return Err(stalled(patience)),
             Err(_) => return Err(no_first_byte(patience)),
-            Ok(Err(error)) => {
-                let error = errors::from_transport(error);
-                // Whatever the transport calls it: an answer had begun and broke off.
-                return Err(LlmError { kind: LlmErrorKind::Stream, retryable: true, ..error });
-            }
-            Ok(Ok(chunk)) => chunk,
+            Ok(chunk) => chunk?,
         };
         self.begun = true;
         self.read += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
@@ -179,12 +238,44 @@ impl Body {
     }
 
     /// Everything.
-    pub(super) async fn whole(mut self) -> Result<Vec<u8>, LlmError> {
+    pub(super) async fn whole(&mut self) -> Result<Vec<u8>, LlmError> {
         let mut whole = Vec::new();
         while let Some(bytes) = self.chunk().await? {
             whole.extend_from_slice(&bytes);
         }
         Ok(whole)
+    }
+
+    /// Writes down what came, when calls are recorded. Call it when nothing more is wanted before the end.
+    pub(super) async fn settle(&mut self, broke_off: Option<String>) -> Result<(), LlmError> {
+        let Some(copy) = self.copy.take() else { return Ok(()) };
+        let scrub = |text: &str| copy.settings.scrub(text);
+        let given = Given::new(copy.status, &copy.headers, &copy.bytes, scrub);
+        tape::record(&copy.folder, copy.asked, given.broken_off(broke_off)).await
+    }
+}
+
+impl Source {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, LlmError> {
+        match self {
+            Self::Net(response) => response.chunk().await.map_err(|error| {
+                let error = errors::from_transport(error);
+                // Whatever the transport calls it: an answer had begun and broke off.
+                LlmError { kind: LlmErrorKind::Stream, retryable: true, ..error }
+            }),
+            Self::Tape(given) => match given.take() {
+                None => Ok(None),
+                Some(mut rest) if rest.body().is_empty() => match rest.broke_off.take() {
+                    Some(message) => Err(errors::broken(message)),
+                    None => Ok(None),
+                },
+                Some(whole) => {
+                    let bytes = Bytes::copy_from_slice(whole.body().as_bytes());
+                    *given = Some(whole.without_body());
+                    Ok(Some(bytes))
+                }
+            },
+        }
     }
 }
 

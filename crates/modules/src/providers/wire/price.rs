@@ -2,10 +2,12 @@
 //! unknown cost, which is not the same as none.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use amplifier_protocol::usage::{Usage, Usd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
 
 use super::models;
 
@@ -85,10 +87,30 @@ impl Price {
     }
 }
 
+/// What a session spent here, in billionths of a dollar, and whether any of it is known.
+#[derive(Default)]
+pub(super) struct Spent {
+    nanos: AtomicU64,
+    answers: AtomicU64,
+}
+
+impl Spent {
+    pub(super) fn add(&self, cost: Option<Usd>) {
+        if let Some(cost) = cost {
+            self.nanos.fetch_add(cost.as_nanos(), Ordering::Relaxed);
+            self.answers.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn told(&self) -> Option<Value> {
+        let known = self.answers.load(Ordering::Relaxed) > 0;
+        known.then(|| json!({"cost_usd": Usd::from_nanos(self.nanos.load(Ordering::Relaxed))}))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn usage(input: u64, output: u64, read: u64, write: u64) -> Usage {
         Usage { cache_read_tokens: Some(read), cache_write_tokens: Some(write), ..Usage::new(input, output) }

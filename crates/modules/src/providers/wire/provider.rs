@@ -1,7 +1,7 @@
 //! The `Provider` that every service gets: mends, asks, tries again, tells, and answers.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::cancel::CancelLevel;
@@ -14,21 +14,22 @@ use amplifier_protocol::message::{Content, Message, Role};
 use amplifier_protocol::provider::{ModelInfo, ProviderInfo};
 use amplifier_protocol::stream::StreamEvent;
 use amplifier_protocol::tool::ToolCall;
-use amplifier_protocol::usage::Usd;
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::answer::{Answer, Broken};
-use super::environment::variable;
+use super::environment;
 use super::events::{BlockTeller, ProviderConcurrency, Teller};
-use super::exchange::{Exchange, Incoming, Proxies};
+use super::exchange::{Exchange, Incoming};
+use super::price::Spent;
 use super::repair::{History, repair};
+use super::retry::{BEAT, pause, stopped};
 use super::sse::Cutter;
-use super::{About, Ask, Call, Delivery, Resumes, Service, Settings, errors, models, price, retry};
+use super::{About, Ask, Call, Delivery, Learnt, Resumes, Service, Settings, errors, models, price, retry};
 
-/// While a call waits for its next try, a sign of life this often.
-const BEAT: Duration = Duration::from_secs(10);
+/// How long a service may take to tell about a model.
+const PROBE: Duration = Duration::from_secs(5);
 
 /// A service as a provider.
 pub(crate) struct WireProvider<S> {
@@ -38,13 +39,7 @@ pub(crate) struct WireProvider<S> {
     exchange: Exchange,
     teller: Teller,
     spent: Arc<Spent>,
-}
-
-/// What a session spent here, in billionths of a dollar, and whether any of it is known.
-#[derive(Default)]
-struct Spent {
-    nanos: AtomicU64,
-    answers: AtomicU64,
+    learnt: Mutex<HashMap<String, Arc<Learnt>>>,
 }
 
 /// What tries leave to those after them.
@@ -59,9 +54,10 @@ impl<S: Service> WireProvider<S> {
     /// A provider of this service. Fails where the settings cannot work, such as a `base_url` that is no URL.
     pub(crate) async fn new(service: S, settings: Settings, cx: &MountCx) -> Result<Self, LoadError> {
         let about = service.about();
-        let proxies = proxies(cx).await;
-        let exchange = Exchange::new(&about.id, &settings, &proxies)
-            .map_err(|message| LoadError::Mount { id: cx.module().clone(), message })?;
+        let proxies = environment::proxies(cx).await;
+        let refused = |message| LoadError::Mount { id: cx.module().clone(), message };
+        let tape = environment::tape(cx).await.map_err(refused)?;
+        let exchange = Exchange::new(&about.id, &settings, &proxies, tape).map_err(refused)?;
         let (provider, coordinator) = (about.id.clone(), cx.coordinator.clone());
         let teller = Teller { provider, coordinator, detail: settings.detail() };
         let spent = Arc::new(Spent::default());
@@ -71,7 +67,7 @@ impl<S: Service> WireProvider<S> {
             async move { Ok::<_, TaskFailure>(told) }
         };
         cx.coordinator.register_contributor("session.cost", &about.id, Arc::new(contributor));
-        Ok(Self { service, about, settings, exchange, teller, spent })
+        Ok(Self { service, about, settings, exchange, teller, spent, learnt: Mutex::default() })
     }
 
     fn model<'a>(&'a self, request: &'a ChatRequest) -> &'a str {
@@ -86,6 +82,36 @@ impl<S: Service> WireProvider<S> {
             true => Delivery::Streamed,
             false => Delivery::Whole,
         }
+    }
+
+    /// What the service told about a model; asked once, and again next time when it did not answer.
+    async fn learn(&self, model: &str) -> Arc<Learnt> {
+        let known = self.learnt.lock().unwrap_or_else(PoisonError::into_inner).get(model).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let Some(call) = self.service.probe(model) else { return Arc::default() };
+        let told = tokio::time::timeout(PROBE, self.document(&call)).await;
+        // The request itself will say what is wrong with the service.
+        let Ok(Ok(told)) = told else { return Arc::default() };
+        let learnt = Arc::new(self.service.learn(model, &told));
+        let mut all = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(model.to_owned(), Arc::clone(&learnt));
+        learnt
+    }
+
+    /// What it can say before it is asked: looks at the default model of services whose models differ.
+    pub(crate) async fn get_ready(&self) {
+        let model = self.settings.default_model.as_deref().unwrap_or(&self.about.default_model);
+        drop(self.learn(model).await);
+    }
+
+    /// A document of the service, read whole.
+    async fn document(&self, call: &Call) -> Result<Value, LlmError> {
+        let mut incoming = self.exchange.open(call, Delivery::Whole).await?;
+        let whole = incoming.body.whole().await?;
+        serde_json::from_slice(&whole)
+            .map_err(|error| errors::broken(format!("what came is no JSON: {error}")))
     }
 
     /// How long the call may still take, where somebody limits it.
@@ -131,9 +157,11 @@ impl<S: Service> WireProvider<S> {
     ) -> Result<ChatResponse, LlmError> {
         let began = Instant::now();
         let (model, delivery) = (self.model(request), self.delivery(request));
+        let learnt = self.learn(model).await;
         let mut answer = Answer::after(&cx.request_id, std::mem::take(&mut progress.kept), progress.base);
         let result = {
-            let ask = Ask { request, history: &progress.history, settings: &self.settings, model, delivery };
+            let (history, settings) = (&progress.history, &self.settings);
+            let ask = Ask { request, history, settings, model, delivery, learnt: &learnt };
             let call = self.service.call(&ask)?;
             let _place = self.enter(model, cx).await?;
             self.teller.request(&ask, &call, cx).await;
@@ -226,7 +254,7 @@ impl<S: Service> WireProvider<S> {
                 }
             }
             if answer.is_ended() {
-                return Ok(());
+                return body.settle(None).await;
             }
             if ended {
                 return match answer.is_complete() {
@@ -329,56 +357,6 @@ fn told_in_part(error: LlmError, characters: Option<usize>) -> LlmError {
     LlmError { retryable: false, message, ..error }
 }
 
-fn stopped() -> LlmError {
-    LlmError::new(LlmErrorKind::Abort, "cancelled; the connection is closed")
-}
-
-/// Waits, with signs of life, unless it is cancelled.
-async fn pause(delay: Duration, cx: &ProviderCx) -> Result<(), LlmError> {
-    let until = Instant::now() + delay.min(Duration::from_secs(86_400));
-    loop {
-        cx.pulse.beat();
-        let next = until.min(Instant::now() + BEAT);
-        tokio::select! {
-            () = tokio::time::sleep_until(next) => {}
-            () = cx.cancel.cancelled(CancelLevel::Immediate) => return Err(stopped()),
-        }
-        if Instant::now() >= until {
-            return Ok(());
-        }
-    }
-}
-
-async fn proxies(cx: &MountCx) -> Proxies {
-    let first = async |names: &[&str]| {
-        for name in names {
-            if let Some(value) = variable(&cx.coordinator, name).await {
-                return Some(value);
-            }
-        }
-        None
-    };
-    Proxies {
-        http: first(&["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]).await,
-        https: first(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]).await,
-        except: first(&["NO_PROXY", "no_proxy"]).await,
-    }
-}
-
-impl Spent {
-    fn add(&self, cost: Option<Usd>) {
-        if let Some(cost) = cost {
-            self.nanos.fetch_add(cost.as_nanos(), Ordering::Relaxed);
-            self.answers.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn told(&self) -> Option<Value> {
-        let known = self.answers.load(Ordering::Relaxed) > 0;
-        known.then(|| json!({"cost_usd": Usd::from_nanos(self.nanos.load(Ordering::Relaxed))}))
-    }
-}
-
 #[async_trait]
 impl<S: Service> Provider for WireProvider<S> {
     fn name(&self) -> &str {
@@ -388,7 +366,13 @@ impl<S: Service> Provider for WireProvider<S> {
     fn info(&self) -> ProviderInfo {
         let model = self.settings.default_model.as_deref().unwrap_or(&self.about.default_model);
         let known = models::known(&self.about.id, model);
-        let window = self.settings.context_window.or_else(|| known.and_then(|known| known.context_window));
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner).get(model).cloned();
+        let told = learnt.and_then(|learnt| learnt.context_window);
+        // What the plan wants cannot be more than what the server has.
+        let window = match (self.settings.context_window, told) {
+            (Some(wanted), Some(told)) => Some(wanted.min(told)),
+            (wanted, told) => wanted.or(told).or_else(|| known.and_then(|known| known.context_window)),
+        };
         let output =
             self.settings.max_output_tokens.or_else(|| known.and_then(|known| known.max_output_tokens));
         let mut defaults = Map::from_iter([("model".to_owned(), Value::from(model))]);
@@ -416,13 +400,7 @@ impl<S: Service> Provider for WireProvider<S> {
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, LlmError> {
         let Some(call) = self.service.list() else { return Ok(Vec::new()) };
-        let listed = async {
-            let incoming = self.exchange.open(&call, Delivery::Whole).await?;
-            let whole = incoming.body.whole().await?;
-            let unreadable = |error| errors::broken(format!("the list of models is no JSON: {error}"));
-            serde_json::from_slice::<Value>(&whole).map_err(unreadable)
-        };
-        let listed = tokio::time::timeout(self.settings.timeout.get(), listed).await;
+        let listed = tokio::time::timeout(self.settings.timeout.get(), self.document(&call)).await;
         let late = || LlmError::new(LlmErrorKind::Timeout, "the list of models did not come in time");
         let listed = listed.map_err(|_| late()).and_then(|listed| listed);
         listed.map(|listed| self.service.models(&listed)).map_err(|error| self.signed(error, ""))

@@ -1,11 +1,17 @@
-//! Whether a failed try is made again, and when. Pure; the waiting is `provider.rs`'s.
+//! Whether a failed try is made again, and when; and the waiting until then.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
+use amplifier_core::cancel::CancelLevel;
+use amplifier_core::contracts::ProviderCx;
 use amplifier_core::retry::RetryPolicy;
-use amplifier_protocol::llm_error::LlmError;
+use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
+use tokio::time::Instant;
+
+/// While a call waits for its next try, a sign of life this often.
+pub(super) const BEAT: Duration = Duration::from_secs(10);
 
 /// What stands against another try.
 pub(super) struct Bounds {
@@ -42,10 +48,29 @@ pub(super) fn chance() -> f64 {
     part / (1_u64 << 53) as f64
 }
 
+pub(super) fn stopped() -> LlmError {
+    LlmError::new(LlmErrorKind::Abort, "cancelled; the connection is closed")
+}
+
+/// Waits, with signs of life, unless it is cancelled.
+pub(super) async fn pause(delay: Duration, cx: &ProviderCx) -> Result<(), LlmError> {
+    let until = Instant::now() + delay.min(Duration::from_secs(86_400));
+    loop {
+        cx.pulse.beat();
+        let next = until.min(Instant::now() + BEAT);
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            () = cx.cancel.cancelled(CancelLevel::Immediate) => return Err(stopped()),
+        }
+        if Instant::now() >= until {
+            return Ok(());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use amplifier_protocol::llm_error::LlmErrorKind;
 
     fn bounds(left: Option<u64>) -> Bounds {
         Bounds { left: left.map(Duration::from_secs), longest: Duration::from_secs(600) }
