@@ -57,8 +57,6 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Config {
-    /// The name it is mounted under.
-    name: Option<String>,
     /// The version of the API.
     anthropic_version: String,
     /// Betas to ask for, as a list or as one text with commas.
@@ -100,7 +98,6 @@ struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            name: None,
             anthropic_version: VERSION.to_owned(),
             beta_headers: None,
             enable_1m_context: false,
@@ -143,7 +140,6 @@ impl Betas {
 
 /// The Messages API, with what the plan says about it.
 pub(super) struct Messages {
-    id: String,
     config: Config,
     key: Option<String>,
 }
@@ -160,14 +156,14 @@ impl Messages {
     /// The API as nobody configured it, for tests of all mappers.
     #[cfg(test)]
     pub(super) fn plain() -> Self {
-        Self { id: NAME.to_owned(), config: Config::default(), key: None }
+        Self { config: Config::default(), key: None }
     }
 }
 
 impl Service for Messages {
     fn about(&self) -> About {
         About {
-            id: self.id.clone(),
+            id: NAME.to_owned(),
             display_name: "Anthropic".to_owned(),
             credential_env_vars: KEYS,
             capabilities: CAPABILITIES,
@@ -242,8 +238,7 @@ impl Module for Anthropic {
             return Ok(Settings::missing_key(KEYS));
         }
         let settings = widened(settings, &config);
-        let id = config.name.clone().unwrap_or_else(|| NAME.to_owned());
-        let service = Messages { id, config, key: settings.key().map(str::to_owned) };
+        let service = Messages { config, key: settings.key().map(str::to_owned) };
         cx.mount_provider(Arc::new(WireProvider::new(service, settings, cx).await?));
         Ok(Mounted::Ready)
     }

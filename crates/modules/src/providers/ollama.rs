@@ -8,7 +8,7 @@ use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::llm_error::LlmError;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::provider::ModelInfo;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::wire::{self, About, Ask, Call, Framing, Learnt, Reader, Resumes, Service, WireProvider};
+use crate::table::BuiltIn;
 
 mod reader;
 mod request;
@@ -211,5 +212,11 @@ mod tests {
         let fixed = Config { num_ctx: 65_536, ..Config::default() };
         assert_eq!(native(fixed).learn("m", &told).context_window, Some(65_536));
         assert_eq!(native(Config::default()).learn("m", &json!({})), Learnt::default());
+    }
+}
+
+impl BuiltIn for Ollama {
+    fn info(&self) -> ModuleInfo {
+        wire::described::<Config>(self.about("Asks an Ollama server in its own protocol."))
     }
 }

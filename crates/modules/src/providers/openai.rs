@@ -22,8 +22,8 @@ mod items;
 mod reader;
 mod request;
 
-pub(super) const NAME: &str = "openai";
-pub(super) const MODEL: &str = "gpt-5.5";
+const NAME: &str = "openai";
+const MODEL: &str = "gpt-5.5";
 const KEYS: &[&str] = &["OPENAI_API_KEY"];
 const PLACES: &[&str] = &["OPENAI_BASE_URL"];
 const PLACE: &str = "https://api.openai.com/v1";
@@ -47,8 +47,6 @@ pub(super) const WITHOUT_EFFECT: &[(&str, &str)] = &[
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Config {
-    /// The name it is mounted under.
-    pub(super) name: Option<String>,
     /// How to reason, where a request does not say: an effort, or an object with `effort` and `summary`.
     reasoning: Option<Reasoning>,
     /// How hard to reason, where neither the request nor `reasoning` says.
@@ -112,8 +110,6 @@ pub(super) enum Proof {
     Bearer(String),
     /// A key in a header of this name.
     Header(&'static str, String),
-    /// Not at all.
-    Nothing,
 }
 
 /// The Responses API, with what the plan says about it.
@@ -137,7 +133,6 @@ impl Responses {
         match &self.proof {
             Proof::Bearer(token) => call.header("authorization", format!("Bearer {token}")),
             Proof::Header(name, key) => call.header(*name, key),
-            Proof::Nothing => call,
         }
     }
 
@@ -145,7 +140,8 @@ impl Responses {
     #[cfg(test)]
     pub(super) fn plain() -> Self {
         let config = Config { reasoning_replay_scope: Scope::All, ..Config::default() };
-        Self { about: about(NAME.to_owned()), config, proof: Proof::Nothing, query: String::new(), models: None }
+        let (proof, query) = (Proof::Bearer(String::new()), String::new());
+        Self { about: about(), config, proof, query, models: None }
     }
 }
 
@@ -198,9 +194,9 @@ fn reasons(model: &str) -> Option<bool> {
     Some(known.capabilities.iter().any(|word| word == thinking))
 }
 
-pub(super) fn about(id: String) -> About {
+fn about() -> About {
     About {
-        id,
+        id: NAME.to_owned(),
         display_name: "OpenAI".to_owned(),
         credential_env_vars: KEYS,
         capabilities: CAPABILITIES,
@@ -236,9 +232,8 @@ impl Module for OpenAi {
         let settings = settings.with_key(cx, KEYS).await.with_base_url(cx, PLACES, Some(PLACE)).await;
         let Some(key) = settings.key().map(str::to_owned) else { return Ok(Settings::missing_key(KEYS)) };
         let settings = narrowed(settings, &config);
-        let about = about(config.name.clone().unwrap_or_else(|| NAME.to_owned()));
         let (proof, query) = (Proof::Bearer(key), String::new());
-        let service = Responses { about, config, proof, query, models: Some("models") };
+        let service = Responses { about: about(), config, proof, query, models: Some("models") };
         cx.mount_provider(Arc::new(WireProvider::new(service, settings, cx).await?));
         Ok(Mounted::Ready)
     }

@@ -8,13 +8,14 @@ use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::llm_error::LlmError;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::provider::ModelInfo;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::chat_completions::{self, CAPABILITIES, Protocol};
 use super::wire::{self, About, Ask, Call, Learnt, Reader, Resumes, Service, WireProvider};
+use crate::table::BuiltIn;
 
 const KEYS: &[&str] = &["VLLM_API_KEY"];
 const PLACES: &[&str] = &["VLLM_BASE_URL"];
@@ -92,5 +93,11 @@ impl Module for Vllm {
             Ok::<(), TaskFailure>(())
         });
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Vllm {
+    fn info(&self) -> ModuleInfo {
+        wire::described::<chat_completions::Config>(self.about("Asks a vLLM server."))
     }
 }

@@ -26,6 +26,7 @@ use amplifier_protocol::usage::Usage;
 use serde_json::{Map, Value};
 
 mod answer;
+mod described;
 mod environment;
 mod errors;
 mod events;
@@ -40,6 +41,8 @@ mod settings;
 mod sse;
 mod tape;
 
+pub(crate) use described::{described, leave_out};
+pub(crate) use environment::variable;
 pub(crate) use errors::from_body;
 pub(crate) use provider::WireProvider;
 pub(crate) use repair::History;
@@ -74,6 +77,11 @@ pub(crate) trait Service: Send + Sync + 'static {
 
     /// Whether an answer that broke off can be gone on with behind its whole blocks.
     fn resumes(&self) -> Resumes;
+
+    /// The error as this service means it, such as one that asks for more patience.
+    fn judge(&self, error: LlmError) -> LlmError {
+        error
+    }
 }
 
 /// Reads one answer. Pure: what it must remember between frames it keeps in itself.
