@@ -18,6 +18,8 @@ use super::wire::{self, About, Ask, Call, Reader, Resumes, Service, Settings, Wi
 
 mod reader;
 mod request;
+#[cfg(test)]
+mod request_tests;
 
 const NAME: &str = "chat-completions";
 const KEYS: &[&str] = &["CHAT_COMPLETIONS_API_KEY"];

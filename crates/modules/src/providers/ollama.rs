@@ -19,6 +19,8 @@ use super::wire::{self, About, Ask, Call, Framing, Learnt, Reader, Resumes, Serv
 
 mod reader;
 mod request;
+#[cfg(test)]
+mod request_tests;
 
 const USUAL_PLACE: &str = "http://localhost:11434";
 const CAPABILITIES: &[&str] = &["tools", "streaming", "thinking", "vision", "json_mode", "local"];
