@@ -2,6 +2,8 @@
 //!
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
+pub mod backups;
+pub mod catalog;
 pub mod clock;
 pub mod env;
 pub mod expand;

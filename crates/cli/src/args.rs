@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use amplifier_protocol::ids::SessionId;
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// Runs AI agents that are assembled from text.
@@ -23,6 +24,92 @@ pub enum Command {
     /// Look at mount plans.
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Look at the built-in modules.
+    #[command(subcommand)]
+    Module(ModuleCommand),
+    /// See which files were kept before tools changed them, and put one back.
+    #[command(subcommand)]
+    Backup(BackupCommand),
+}
+
+#[derive(Subcommand)]
+pub enum ModuleCommand {
+    /// All modules, with one line about each.
+    List(ModuleListArgs),
+    /// Everything about one module: its config, its tools, its events.
+    Info(ModuleInfoArgs),
+}
+
+#[derive(clap::Args)]
+pub struct ModuleListArgs {
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    pub output: Form,
+}
+
+#[derive(clap::Args)]
+pub struct ModuleInfoArgs {
+    /// The module, such as `tool-bash`.
+    pub id: String,
+
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    pub output: Form,
+}
+
+#[derive(Subcommand)]
+pub enum BackupCommand {
+    /// What `hooks-backup` kept in this folder, by session.
+    List(BackupListArgs),
+    /// Put a file back as it was. What stands there now is kept first.
+    Restore(BackupRestoreArgs),
+}
+
+#[derive(clap::Args)]
+pub struct BackupPlace {
+    /// The folder the copies are in: the `backup_dir` of the plan, relative to this folder.
+    #[arg(long, value_name = "DIR", default_value = amplifier_app::backups::USUAL_DIR)]
+    pub dir: PathBuf,
+
+    /// Only this session's.
+    #[arg(long, value_name = "SESSION")]
+    pub session: Option<SessionId>,
+}
+
+#[derive(clap::Args)]
+pub struct BackupListArgs {
+    #[command(flatten)]
+    pub place: BackupPlace,
+
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    pub output: Form,
+}
+
+/// Exit codes: 0 put back, 1 failed, 2 there is no such backup or it was not confirmed, 3 the person said no.
+#[derive(clap::Args)]
+pub struct BackupRestoreArgs {
+    /// Which copy, by its number in the list.
+    pub number: u64,
+
+    #[command(flatten)]
+    pub place: BackupPlace,
+
+    /// Files are put back only inside this folder; this one when left out.
+    #[arg(long, value_name = "DIR")]
+    pub within: Option<PathBuf>,
+
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 #[derive(Subcommand)]

@@ -1,4 +1,6 @@
 //! One file a command.
 
+pub mod backup;
+pub mod module;
 pub mod plan;
 pub mod run;

@@ -9,7 +9,7 @@ mod commands;
 mod exit;
 mod render;
 
-use args::{Args, Command, PlanCommand};
+use args::{Args, BackupCommand, Command, ModuleCommand, PlanCommand};
 use exit::Exit;
 
 fn main() -> ExitCode {
@@ -25,6 +25,10 @@ fn main() -> ExitCode {
         }
     };
     let exit = match args.command {
+        Command::Backup(BackupCommand::List(list)) => commands::backup::list(&list),
+        Command::Backup(BackupCommand::Restore(restore)) => commands::backup::restore(&restore, args.home),
+        Command::Module(ModuleCommand::List(list)) => commands::module::list(&list),
+        Command::Module(ModuleCommand::Info(info)) => commands::module::info(&info),
         Command::Plan(PlanCommand::Validate(validate)) => commands::plan::validate(&validate),
         Command::Run(run) => commands::run::run(run, args.home),
     };

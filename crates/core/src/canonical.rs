@@ -44,7 +44,8 @@ pub fn canonical_json(value: &Value) -> Result<String, CanonicalError> {
 /// As [`canonical_json`].
 pub fn plan_hash(plan: &MountPlan) -> Result<PlanHash, CanonicalError> {
     let text = canonical_json(&plan.write(PlanForm::Nested))?;
-    let mut hash = String::from(PREFIX);
+    let mut hash = String::with_capacity(PREFIX.len() + 64);
+    hash.push_str(PREFIX);
     for byte in Sha256::digest(text.as_bytes()) {
         for digit in [byte >> 4, byte & 0xf] {
             hash.extend(char::from_digit(u32::from(digit), 16));

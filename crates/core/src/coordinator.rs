@@ -272,6 +272,13 @@ impl Coordinator {
         drop((mounts, capabilities, ready));
     }
 
+    /// Gives back the room that was kept for more: a session stands for long, and what is mounted later is rare.
+    pub(crate) fn settle(&self) {
+        write(&self.0.mounts).shrink();
+        write(&self.0.capabilities).shrink();
+        lock(&self.0.cleanups).shrink_to_fit();
+    }
+
     fn next_number(&self) -> u64 {
         self.0.numbers.fetch_add(1, Ordering::Relaxed) + 1
     }

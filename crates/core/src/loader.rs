@@ -22,9 +22,9 @@ use crate::report::{LoadEntry, LoadOutcome};
 use crate::sync::lock;
 use crate::watch::{catching, within};
 
-mod spec_pool;
+mod pool;
 
-use spec_pool::SpecPool;
+use pool::Pool;
 
 /// Why a module of the mount plan did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -154,10 +154,11 @@ pub struct ExpandError {
 /// Where modules are looked for.
 #[derive(Clone, Default)]
 pub struct Loader {
-    finders: Vec<Arc<dyn ModuleFinder>>,
+    // With their names, which every entry of every load report shares.
+    finders: Vec<(Arc<str>, Arc<dyn ModuleFinder>)>,
     opener: Option<Arc<dyn FolderOpener>>,
     expander: Option<Arc<dyn ConfigExpander>>,
-    specs: Arc<SpecPool>,
+    pool: Arc<Pool>,
 }
 
 impl Loader {
@@ -169,7 +170,7 @@ impl Loader {
     /// Looks here too, after the places added before.
     #[must_use]
     pub fn finder(mut self, finder: Arc<dyn ModuleFinder>) -> Self {
-        self.finders.push(finder);
+        self.finders.push((Arc::from(finder.name()), finder));
         self
     }
 
@@ -196,14 +197,14 @@ impl Loader {
     ) -> (LoadEntry, Option<LoadError>) {
         let began = coordinator.now();
         let mut cx = MountCx::new(coordinator.clone(), spec);
-        cx.specs = Some(Arc::clone(&self.specs));
+        cx.pool = Some(Arc::clone(&self.pool));
         let mut found_in = None;
         let result = self.find_and_mount(spec, kind, &cx, &mut found_in).await;
-        let mut notes = std::mem::take(&mut *lock(&cx.notes));
-        // The report lives as long as its session, and most modules have one name.
-        notes.names.shrink_to_fit();
+        let notes = std::mem::take(&mut *lock(&cx.notes));
         let (outcome, error) = match result {
-            Ok(Mounted::Ready) => (LoadOutcome::Mounted { names: notes.names }, None),
+            Ok(Mounted::Ready) => {
+                (LoadOutcome::Mounted { names: self.pool.names(&spec.module, notes.names) }, None)
+            }
             Ok(Mounted::Skipped { reason }) => (LoadOutcome::Skipped { reason }, None),
             Err(error) => (LoadOutcome::Failed { error: chain(&error) }, Some(error)),
         };
@@ -224,7 +225,7 @@ impl Loader {
         spec: &ModuleSpec,
         kind: ModuleKind,
         cx: &MountCx,
-        found_in: &mut Option<String>,
+        found_in: &mut Option<Arc<str>>,
     ) -> Result<Mounted, LoadError> {
         let id = &spec.module;
         let deadline = cx.coordinator.deadlines().mount;
@@ -264,12 +265,12 @@ impl Loader {
         &self,
         spec: &ModuleSpec,
         at: &Coordinator,
-    ) -> Result<(Arc<dyn Module>, String), LoadError> {
+    ) -> Result<(Arc<dyn Module>, Arc<str>), LoadError> {
         let id = &spec.module;
         if let Some(resolver) = at.resolver() {
             let source = resolver.resolve(id, spec.source.as_ref()).await?;
             return match source.resolve().await? {
-                Resolved::Native(module) => Ok((module, "resolver (native)".to_owned())),
+                Resolved::Native(module) => Ok((module, Arc::from("resolver (native)"))),
                 Resolved::Folder(folder) => {
                     let Some(opener) = &self.opener else {
                         let message =
@@ -277,16 +278,16 @@ impl Loader {
                         return Err(LoadError::Folder { id: id.clone(), folder, message });
                     };
                     let module = opener.open(id, &folder).await?;
-                    Ok((module, folder.display().to_string()))
+                    Ok((module, Arc::from(folder.display().to_string())))
                 }
             };
         }
         let (mut tried, mut known) = (Vec::new(), Vec::new());
-        for finder in &self.finders {
+        for (name, finder) in &self.finders {
             if let Some(module) = finder.find(id).await? {
-                return Ok((module, finder.name().to_owned()));
+                return Ok((module, Arc::clone(name)));
             }
-            tried.push(finder.name().to_owned());
+            tried.push(name.to_string());
             known.extend(finder.known());
         }
         if tried.is_empty() {
@@ -315,7 +316,7 @@ pub struct MountCx {
     pub coordinator: Coordinator,
     module: ModuleId,
     instance_id: Option<String>,
-    specs: Option<Arc<SpecPool>>,
+    pool: Option<Arc<Pool>>,
     notes: Mutex<Notes>,
 }
 
@@ -337,7 +338,7 @@ impl MountCx {
     /// A mount of an entry of a plan.
     pub fn new(coordinator: Coordinator, spec: &ModuleSpec) -> Self {
         let (module, instance_id) = (spec.module.clone(), spec.instance_id.clone());
-        Self { coordinator, module, instance_id, specs: None, notes: Mutex::default() }
+        Self { coordinator, module, instance_id, pool: None, notes: Mutex::default() }
     }
 
     /// The module that is being mounted.
@@ -398,8 +399,8 @@ impl MountCx {
 
     /// Mounts a tool under the name of its spec.
     pub fn mount_tool(&self, tool: Arc<dyn Tool>) {
-        let spec = match &self.specs {
-            Some(specs) => specs.share(tool.spec()),
+        let spec = match &self.pool {
+            Some(pool) => pool.spec(tool.spec()),
             None => Arc::new(tool.spec()),
         };
         let name = spec.name.clone();

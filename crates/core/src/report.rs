@@ -1,6 +1,7 @@
 //! The load report: what came up, what did not, and why. Every session has one.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_protocol::ids::ModuleId;
@@ -26,7 +27,7 @@ pub struct LoadEntry {
     pub instance_id: Option<String>,
     /// Where it came from, when it was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found_in: Option<String>,
+    pub found_in: Option<Arc<str>>,
     /// What became of it.
     pub outcome: LoadOutcome,
     /// What should be looked at although it came up.
@@ -43,7 +44,7 @@ pub enum LoadOutcome {
     /// It is in the session.
     Mounted {
         /// The names it can be reached by.
-        names: Vec<String>,
+        names: Arc<[String]>,
     },
     /// It declined.
     Skipped {

@@ -14,4 +14,4 @@ mod reminder;
 pub mod table;
 mod tools;
 
-pub use table::{BuiltIns, MODULES};
+pub use table::{BuiltIn, BuiltIns, MODULES};

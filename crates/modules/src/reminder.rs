@@ -2,13 +2,13 @@
 
 use amplifier_protocol::hook::{HookAction, HookResult, Injection, InjectionRole};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The longest reminder, in bytes. Below the kernel's default for one injection, so that it is not refused as a whole.
 const MOST: usize = 8 * 1024;
 
 /// In whose name a reminder is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Voice {
     /// As an instruction.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, ModuleFinder, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -36,8 +36,19 @@ use crate::tools::skills::Skills;
 use crate::tools::task::TaskModule;
 use crate::tools::todo::TodoModule;
 
+/// A module of the table: it also says what it is, for `amplifier module list` and the reference page.
+pub trait BuiltIn: Module {
+    /// What it is, what may be configured, what it emits.
+    fn info(&self) -> ModuleInfo;
+
+    /// What every module of the table says in the same way; the rest is added to it. The summary is one line.
+    fn about(&self, summary: &str) -> ModuleInfo {
+        ModuleInfo::new(self.id(), self.kind(), env!("CARGO_PKG_VERSION"), summary)
+    }
+}
+
 /// Every built-in module.
-pub static MODULES: &[&dyn Module] = &[
+pub static MODULES: &[&dyn BuiltIn] = &[
     &LoopBasic,
     &LoopStreaming,
     &LoopEvents,
@@ -86,7 +97,7 @@ impl ModuleFinder for BuiltIns {
 }
 
 /// A row of the table, as the kernel shares modules.
-struct Row(&'static dyn Module);
+struct Row(&'static dyn BuiltIn);
 
 #[async_trait]
 impl Module for Row {

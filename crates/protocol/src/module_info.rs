@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::event::{EVENTS, Event};
 use crate::ids::ModuleId;
 
 /// What a module is for.
@@ -85,11 +86,30 @@ impl fmt::Display for ModuleKind {
 }
 
 /// What a module says about itself.
+///
+/// ```
+/// # use amplifier_protocol::event::ArtifactRead;
+/// # use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
+/// /// What a plan may configure.
+/// #[derive(serde::Deserialize, schemars::JsonSchema, Default)]
+/// #[serde(default)]
+/// struct Config {
+///     /// The most lines to read.
+///     max_lines: usize,
+/// }
+/// let id = "tool-peek".parse()?;
+/// let info = ModuleInfo::new(id, ModuleKind::Tool, "0.1.0", "Reads the first lines of a file.")
+///     .config::<Config>()
+///     .emits::<ArtifactRead>()
+///     .uses("session.working_dir");
+/// assert_eq!(info.mount_point, "tools");
+/// # Ok::<(), amplifier_protocol::ids::NameError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModuleInfo {
     /// Its id.
     pub id: ModuleId,
-    /// Its name for people.
+    /// Its name for people; the id where it has no other.
     pub name: String,
     /// Its version.
     pub version: String,
@@ -103,6 +123,90 @@ pub struct ModuleInfo {
     /// JSON Schema of its config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
+    /// The events it emits itself, beside what the kernel says about every module.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventInfo>,
+    /// Capabilities it uses where another module or the application offers them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<String>,
+    /// Capabilities it offers to others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gives: Vec<String>,
+}
+
+/// An event, as the module that emits it tells of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EventInfo {
+    /// Its name on the wire.
+    pub name: String,
+    /// What it means.
+    pub description: String,
+    /// JSON Schema of its data, for an event that is not one of the agreed ones: those are described in one place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+}
+
+impl ModuleInfo {
+    /// The least a module must tell: who it is, what it is for, and one line about it.
+    pub fn new(
+        id: ModuleId,
+        kind: ModuleKind,
+        version: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: id.to_string(),
+            id,
+            version: version.into(),
+            kind,
+            mount_point: kind.mount_point().to_owned(),
+            description: description.into(),
+            config_schema: None,
+            events: Vec::new(),
+            uses: Vec::new(),
+            gives: Vec::new(),
+        }
+    }
+
+    /// What may be configured, from the type that the config is read into. Its doc comments become the descriptions. The
+    /// defaults come from its `Default` when it is `#[serde(default)]` and the type of the field can be serialized.
+    #[must_use]
+    pub fn config<C: JsonSchema>(mut self) -> Self {
+        self.config_schema = Some(bare(schema_for!(C)));
+        self
+    }
+
+    /// It emits this event too.
+    #[must_use]
+    pub fn emits<E: Event>(mut self) -> Self {
+        let schema = bare(schema_for!(E));
+        let description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let agreed = EVENTS.iter().any(|event| event.name == E::NAME);
+        let schema = (!agreed).then_some(schema);
+        self.events.push(EventInfo { name: E::NAME.to_owned(), description, schema });
+        self
+    }
+
+    /// It uses this capability too.
+    #[must_use]
+    pub fn uses(mut self, capability: impl Into<String>) -> Self {
+        self.uses.push(capability.into());
+        self
+    }
+
+    /// It offers this capability too.
+    #[must_use]
+    pub fn gives(mut self, capability: impl Into<String>) -> Self {
+        self.gives.push(capability.into());
+        self
+    }
+}
+
+/// A schema without what only names it: the name of a type means nothing to its reader.
+fn bare(mut schema: Schema) -> Value {
+    schema.remove("$schema");
+    schema.remove("title");
+    schema.to_value()
 }
 
 #[cfg(test)]

@@ -17,6 +17,14 @@ pub(super) struct Capabilities {
     channels: IndexMap<String, Vec<NamedContributor>>,
 }
 
+impl Capabilities {
+    pub(super) fn shrink(&mut self) {
+        self.by_name.shrink_to_fit();
+        self.channels.shrink_to_fit();
+        self.channels.values_mut().for_each(Vec::shrink_to_fit);
+    }
+}
+
 type NamedContributor = (String, Arc<dyn Contributor>);
 
 impl Coordinator {

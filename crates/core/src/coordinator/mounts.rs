@@ -21,6 +21,13 @@ pub(crate) struct Mounts {
     pub(super) resolver: Option<Arc<dyn ModuleSourceResolver>>,
 }
 
+impl Mounts {
+    pub(super) fn shrink(&mut self) {
+        self.providers.shrink_to_fit();
+        self.tools.shrink_to_fit();
+    }
+}
+
 pub(crate) struct Mounted<T: ?Sized> {
     pub(super) owner: ModuleId,
     pub(super) item: Arc<T>,

@@ -242,6 +242,7 @@ impl SessionBuilder {
         }
         announce(session.coordinator(), &report, unready).await;
         report.modules.shrink_to_fit();
+        session.coordinator().settle();
         // Set last: a report is the mark of a session that was opened.
         session.inner.report.get_or_init(|| report);
         Ok(session)

@@ -109,7 +109,7 @@ async fn the_report_has_a_line_for_every_module_in_mounting_order() {
         ]
     );
     let entry = &session.report().modules[4];
-    assert_eq!(entry.outcome, LoadOutcome::Mounted { names: vec!["t".to_owned()] });
+    assert_eq!(entry.outcome, LoadOutcome::Mounted { names: ["t".to_owned()].into() });
     assert_eq!(entry.found_in.as_deref(), Some("shelf"));
 }
 

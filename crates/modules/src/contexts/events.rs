@@ -1,10 +1,21 @@
 //! Events of contexts beyond the agreed ones.
 
-use amplifier_protocol::event::Event;
+use amplifier_protocol::event::{ContextCompaction, ContextPostCompact, ContextPreCompact, Event};
+use amplifier_protocol::module_info::ModuleInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const CONTEXT: &str = "context";
+
+/// What every context that shows a window emits.
+pub(super) fn with_events(info: ModuleInfo) -> ModuleInfo {
+    info.emits::<ContextPreCompact>()
+        .emits::<ContextPostCompact>()
+        .emits::<ContextCompaction>()
+        .emits::<ContextBudget>()
+        .emits::<ToolResultClipped>()
+        .emits::<SummaryFailed>()
+}
 
 /// The budget of requests is another than it was for the request before.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

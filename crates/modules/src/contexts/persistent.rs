@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_core::contracts::{ContextError, ContextManager, Module, Mounted, RequestBudget, TaskFailure};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx, near_misses};
+use amplifier_protocol::event::ContextInclude;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::message::{Message, Messages};
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
@@ -21,8 +22,9 @@ use serde_json::{Map, Value};
 mod memory_files;
 mod transcript;
 
-use super::events::{SetMessagesIgnored, ToolResultClipped};
+use super::events::{SetMessagesIgnored, ToolResultClipped, with_events};
 use super::window::{Window, WindowConfig};
+use crate::table::BuiltIn;
 use transcript::{Line, Loaded, Sync, Transcript, TranscriptError};
 
 const ID: ModuleId = ModuleId::fixed("context-persistent");
@@ -209,6 +211,19 @@ impl Module for Persistent {
         });
         cx.mount_context(context);
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Persistent {
+    fn info(&self) -> ModuleInfo {
+        let info = self
+            .about("As `context-simple`, with every message on disk before it counts; a resume begins there.")
+            .config::<Config>();
+        with_events(info)
+            .emits::<SetMessagesIgnored>()
+            .emits::<ContextInclude>()
+            .uses("session.dir")
+            .uses("session.working_dir")
     }
 }
 

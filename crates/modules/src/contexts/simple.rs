@@ -9,11 +9,13 @@ use amplifier_core::contracts::{ContextError, ContextManager, Module, Mounted, R
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::message::{Message, Messages};
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::events::with_events;
 use super::window::{Window, WindowConfig};
+use crate::table::BuiltIn;
 
 struct SimpleContext(Arc<Window>);
 
@@ -65,5 +67,16 @@ impl Module for Simple {
         let window = Window::new(config, cx.coordinator.clone());
         cx.mount_context(Arc::new(SimpleContext(window)));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Simple {
+    fn info(&self) -> ModuleInfo {
+        let info = self
+            .about(
+                "Keeps the conversation in memory and shortens what the model sees when it grows too long.",
+            )
+            .config::<WindowConfig>();
+        with_events(info)
     }
 }

@@ -15,11 +15,11 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{ApprovalGranted, ToolPre};
 use amplifier_protocol::hook::{ApprovalDefault, HookAction, HookResult, MessageLevel, Question};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::tool::Effects;
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod command;
@@ -30,12 +30,13 @@ mod rules;
 use self::memory::{Grant, Memory};
 use self::rules::{Action, Call, Defaults, Rule};
 use super::place;
+use crate::table::BuiltIn;
 
 /// How long a question waits unless the plan says otherwise, in seconds.
 const PATIENCE: f64 = 300.0;
 
 /// What "Allow always" means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Remember {
     /// It is not offered.
@@ -47,7 +48,7 @@ enum Remember {
 }
 
 /// What is said about one tool.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolPolicy {
     /// True asks about every call, false lets every call go on that no rule denies.
@@ -229,5 +230,14 @@ impl Module for Approval {
         let heard = HookSpec::new(EventPattern::event::<ApprovalGranted>(), "hooks-approval-memory");
         cx.on(heard.priority(priority), Arc::new(Listener(gate)));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Approval {
+    fn info(&self) -> ModuleInfo {
+        self.about("Allows, asks about or denies tool calls by rules, declared effects and parsed commands.")
+            .config::<Config>()
+            .uses("session.working_dir")
+            .uses("user.home_dir")
     }
 }

@@ -16,10 +16,10 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{ContextPreCompact, Event, SessionEnd, ToolPre};
 use amplifier_protocol::hook::{HookResult, MessageLevel};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod paths;
@@ -31,12 +31,13 @@ pub use self::restore::{RestoreError, Restored};
 pub use self::store::{About, BackupError, Backups, Entry, Kept, Limits};
 
 use super::place;
+use crate::table::BuiltIn;
 
 /// How long the conversation may take to be read; the context that asks may be busy with the very thing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How a conversation is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
     /// A line for each message.
@@ -270,6 +271,15 @@ impl Module for Backup {
             cx.on(spec.priority(100), keeper);
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Backup {
+    fn info(&self) -> ModuleInfo {
+        self.about("Keeps files before a tool changes them and the conversation before it is shortened.")
+            .config::<Config>()
+            .uses("session.working_dir")
+            .uses("user.home_dir")
     }
 }
 

@@ -4,11 +4,11 @@ use amplifier_core::contracts::{HookEvent, TaskFailure};
 use amplifier_core::coordinator::{Coordinator, MountPoint};
 use amplifier_protocol::hook::HookResult;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Who shall be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Choice {
     /// The provider, by the name it is mounted under; without it the one that would be asked anyway.

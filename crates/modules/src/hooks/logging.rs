@@ -14,10 +14,10 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{EVENTS, Event, SessionEnd};
 use amplifier_protocol::hook::{HookResult, MessageLevel};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod file;
@@ -30,12 +30,13 @@ use self::queue::Queue;
 use super::place;
 use super::redaction::{RULES_CAPABILITY, Redactor};
 use super::wildcard::{fits, fits_any};
+use crate::table::BuiltIn;
 
 /// How long the end of a session waits for the disk.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
 
 /// Where lines go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Mode {
     /// A file for each session, `<output_dir>/<session id>.jsonl`.
@@ -47,7 +48,7 @@ enum Mode {
 }
 
 /// Which events are written, as patterns with `*` and `?`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Events {
     /// Only events that fit one of these.
@@ -206,6 +207,16 @@ impl Module for Logging {
         let spec = HookSpec::new(EventPattern::All, "hooks-logging").priority(config.priority);
         cx.on(spec, Arc::new(Logger { config, queue }));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Logging {
+    fn info(&self) -> ModuleInfo {
+        self.about("Writes events as lines of JSON, without holding up the turn.")
+            .config::<Config>()
+            .uses("session.working_dir")
+            .uses("user.home_dir")
+            .uses("redaction.rules")
     }
 }
 

@@ -12,7 +12,7 @@ use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,7 @@ mod walk;
 pub(super) use walk::Redactor;
 
 use super::wildcard::fits_any;
+use crate::table::BuiltIn;
 
 /// Under this name other modules find the rules.
 pub(super) const RULES_CAPABILITY: &str = "redaction.rules";
@@ -128,5 +129,13 @@ impl Module for Redaction {
         let spec = HookSpec::new(EventPattern::All, "hooks-redaction").priority(config.priority).closed();
         cx.on(spec, Arc::new(Masks::new(&config)));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Redaction {
+    fn info(&self) -> ModuleInfo {
+        self.about("Hides keys, secrets and personal data in every event before others see it.")
+            .config::<Config>()
+            .gives("redaction.rules")
     }
 }

@@ -14,16 +14,17 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{Event, ProviderRequest, ProviderResponse, ToolSelected, ToolSelecting};
 use amplifier_protocol::hook::{HookResult, MessageLevel};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::choice::{Choice, check};
 
 mod purse;
 
+use crate::table::BuiltIn;
 use purse::{Purse, ToolUnits};
 
 const NAME: &str = "hooks-scheduler-cost-aware";
@@ -74,7 +75,7 @@ impl Default for Config {
 }
 
 /// Who is asked when little is left.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WhenLow {
     /// With less than so many dollars left.
@@ -214,5 +215,12 @@ impl Module for SchedulerCostAware {
             cx.on(HookSpec::new(selected, NAME).priority(10), units);
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for SchedulerCostAware {
+    fn info(&self) -> ModuleInfo {
+        self.about("Stops before the budget is overspent and asks cheaper models when little is left.")
+            .config::<Config>()
     }
 }

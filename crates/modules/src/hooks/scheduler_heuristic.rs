@@ -13,13 +13,14 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{Event, PromptSubmit, ProviderRequest, ToolSelecting};
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::choice::{Choice, check, refuse_tool, selected_tool};
+use crate::table::BuiltIn;
 
 const NAME: &str = "hooks-scheduler-heuristic";
 
@@ -76,7 +77,7 @@ impl Default for Config {
 }
 
 /// Which model is asked for which kind of task.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Models {
     /// For short prompts.
@@ -103,7 +104,7 @@ impl Models {
 }
 
 /// How another tool is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Strategy {
     /// The first that is there.
@@ -254,6 +255,13 @@ impl Module for SchedulerHeuristic {
             cx.on_session_ready(async move |coordinator: Coordinator| check(models.all(), &coordinator));
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for SchedulerHeuristic {
+    fn info(&self) -> ModuleInfo {
+        self.about("Chooses the model by how hard the prompt looks, and proposes tools where it may.")
+            .config::<Config>()
     }
 }
 

@@ -16,11 +16,11 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{Event, SessionEnd};
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 mod answer;
@@ -29,6 +29,7 @@ mod run;
 
 use self::run::{Program, Ran};
 use super::place;
+use crate::table::BuiltIn;
 
 /// The longest a command may be given, in seconds.
 const LONGEST: f64 = 600.0;
@@ -50,7 +51,7 @@ const NAMES: [(&str, &str); 11] = [
 ];
 
 /// What a command that breaks or takes too long means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum OnFailure {
     /// The event goes on, with a warning.
@@ -61,7 +62,7 @@ pub(super) enum OnFailure {
 }
 
 /// One command.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Command {
     /// When it runs: an event (`tool:pre`), a pattern (`tool:*`), or a name of the convention (`PreToolUse`).
     event: String,
@@ -233,6 +234,15 @@ impl Module for Shell {
             }
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Shell {
+    fn info(&self) -> ModuleInfo {
+        self.about("Runs commands of the user on events; their exit code and output decide how it goes on.")
+            .config::<Config>()
+            .uses("session.working_dir")
+            .uses("user.home_dir")
     }
 }
 

@@ -14,7 +14,7 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{Event, PromptSubmit, ProviderRequest, ToolPost};
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::time::Timestamp;
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
@@ -23,6 +23,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::reminder::{Place, Voice, remind};
+use crate::table::BuiltIn;
 
 mod git;
 mod look;
@@ -216,5 +217,13 @@ impl Module for StatusContext {
             cx.on(HookSpec::new(pattern, NAME).priority(priority), status.clone());
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for StatusContext {
+    fn info(&self) -> ModuleInfo {
+        self.about("Tells the model the state of git, the date and the folder it works in.")
+            .config::<Config>()
+            .uses("session.working_dir")
     }
 }

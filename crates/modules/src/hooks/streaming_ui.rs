@@ -17,15 +17,17 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{LlmResponse, OrchestratorComplete};
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
 use tokio::task::JoinHandle;
 
 mod record;
+
+use crate::table::BuiltIn;
 
 const NAME: &str = "hooks-streaming-ui";
 /// The capability that takes the records.
@@ -46,7 +48,7 @@ struct Config {
 }
 
 /// What is told to the front end.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Ui {
     /// Whether the model's thinking is told.
@@ -136,6 +138,14 @@ impl Module for StreamingUi {
             cx.on(HookSpec::new(pattern, NAME), feed.clone());
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for StreamingUi {
+    fn info(&self) -> ModuleInfo {
+        self.about("Feeds what happens in a turn to the front end, which renders it.")
+            .config::<Config>()
+            .uses("ui.sink")
     }
 }
 

@@ -12,13 +12,14 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{Event, ProviderRequest, ToolPost};
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::reminder::{Place, Voice, one_line, remind};
+use crate::table::BuiltIn;
 use crate::tools::todo::list::{self, Status, Todo};
 
 const NAME: &str = "hooks-todo-reminder";
@@ -134,5 +135,11 @@ impl Module for TodoReminder {
             cx.on(HookSpec::new(pattern, NAME).priority(priority), reminder.clone());
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for TodoReminder {
+    fn info(&self) -> ModuleInfo {
+        self.about("Reminds the model of its list of steps when it left it alone.").config::<Config>()
     }
 }

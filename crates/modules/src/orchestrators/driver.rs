@@ -23,6 +23,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+mod about;
 mod ask;
 mod blocks;
 mod choose;
@@ -34,6 +35,7 @@ mod step;
 mod stream;
 mod tools;
 
+pub(super) use about::describe;
 use choose::Chosen;
 use config::Config;
 use steer::{Helm, STEER, Steering};

@@ -5,11 +5,12 @@
 use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::driver::{self, Policy, Selection, Streaming};
+use crate::table::BuiltIn;
 
 const POLICY: Policy = Policy {
     id: ModuleId::fixed("loop-basic"),
@@ -32,5 +33,14 @@ impl Module for LoopBasic {
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         driver::mount(POLICY, config, cx)
+    }
+}
+
+impl BuiltIn for LoopBasic {
+    fn info(&self) -> ModuleInfo {
+        driver::describe(
+            POLICY,
+            self.about("Asks the model, runs the tools it calls, and goes on until it answers in text."),
+        )
     }
 }

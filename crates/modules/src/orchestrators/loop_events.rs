@@ -6,11 +6,12 @@
 use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::driver::{self, Policy, Selection, Streaming};
+use crate::table::BuiltIn;
 
 const POLICY: Policy = Policy {
     id: ModuleId::fixed("loop-events"),
@@ -33,5 +34,14 @@ impl Module for LoopEvents {
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         driver::mount(POLICY, config, cx)
+    }
+}
+
+impl BuiltIn for LoopEvents {
+    fn info(&self) -> ModuleInfo {
+        driver::describe(
+            POLICY,
+            self.about("As `loop-basic`, and hooks may propose another tool for each call."),
+        )
     }
 }

@@ -6,11 +6,12 @@
 use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::driver::{self, Policy, Selection, Streaming};
+use crate::table::BuiltIn;
 
 const POLICY: Policy = Policy {
     id: ModuleId::fixed("loop-streaming"),
@@ -33,5 +34,16 @@ impl Module for LoopStreaming {
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         driver::mount(POLICY, config, cx)
+    }
+}
+
+impl BuiltIn for LoopStreaming {
+    fn info(&self) -> ModuleInfo {
+        driver::describe(
+            POLICY,
+            self.about(
+                "As `loop-basic`, always streaming: text, thinking and tool input are told as they form.",
+            ),
+        )
     }
 }

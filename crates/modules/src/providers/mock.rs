@@ -15,18 +15,19 @@ use amplifier_protocol::event::{Event, LlmRequest, LlmResponse};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
 use amplifier_protocol::message::Role;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::provider::{ModelInfo, ProviderInfo};
 use amplifier_protocol::tool::ToolCall;
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 mod answer;
 mod converse;
 mod script;
 
+use crate::table::BuiltIn;
 use script::{Reply, Scripted};
 
 const NAME: &str = "mock";
@@ -52,7 +53,7 @@ struct Config {
 }
 
 /// What comes after the last entry of a script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OnExhausted {
     /// The first entry again.
@@ -223,5 +224,14 @@ impl Module for Mock {
         let (coordinator, played) = (cx.coordinator.clone(), AtomicUsize::new(0));
         cx.mount_provider(Arc::new(MockProvider { config, coordinator, played }));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Mock {
+    fn info(&self) -> ModuleInfo {
+        self.about("Answers from a script or from the conversation, without a model or a network.")
+            .config::<Config>()
+            .emits::<LlmRequest>()
+            .emits::<LlmResponse>()
     }
 }

@@ -9,7 +9,7 @@ use amplifier_core::contracts::{Module, Mounted, TaskFailure, Typed};
 use amplifier_core::hooks::HookSpec;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -25,6 +25,7 @@ mod run;
 mod sandbox;
 pub(crate) mod shell;
 
+use crate::table::BuiltIn;
 use bench::Bench;
 use config::{Approval, Config};
 use sandbox::Sandbox;
@@ -74,5 +75,16 @@ impl Module for Bash {
             Ok::<(), TaskFailure>(())
         });
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Bash {
+    fn info(&self) -> ModuleInfo {
+        self.about(
+            "Runs shell commands within a safety profile, in the background too, sandboxed on request.",
+        )
+        .config::<Config>()
+        .uses("session.working_dir")
+        .uses("user.home_dir")
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::table::BuiltIn;
 use amplifier_core::contracts::{Module, Mounted, ToolCx, ToolFailure, Typed, TypedTool};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::tool::Effects;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -70,6 +71,13 @@ impl Module for Echo {
         let config = cx.read_config(config)?;
         cx.mount_tool(Arc::new(Typed(EchoTool { config })));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Echo {
+    fn info(&self) -> ModuleInfo {
+        self.about("Gives back the text it was given; the smallest whole module, to copy from.")
+            .config::<Config>()
     }
 }
 

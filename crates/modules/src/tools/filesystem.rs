@@ -8,9 +8,9 @@ use std::sync::Arc;
 use amplifier_core::contracts::{Module, Mounted, Typed};
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
-use amplifier_protocol::event::ToolPre;
+use amplifier_protocol::event::{ArtifactRead, ArtifactWrite, ToolPre};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,6 +35,7 @@ mod stamps;
 mod write_file;
 
 use crate::files::paths::{Reach, Rules};
+use crate::table::BuiltIn;
 use crate::tools::search;
 use changing::Changing;
 use desk::{Desk, Overwriting};
@@ -135,6 +136,19 @@ impl Module for Filesystem {
             cx.on(spec, Arc::new(approval::Gate(desk)));
         }
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Filesystem {
+    fn info(&self) -> ModuleInfo {
+        self.about("Reads, writes, edits, patches, lists and finds files inside the allowed folders.")
+            .config::<Config>()
+            .emits::<ArtifactRead>()
+            .emits::<ArtifactWrite>()
+            .emits::<apply_patch::Applied>()
+            .uses("session.working_dir")
+            .uses("user.home_dir")
+            .uses("mention_resolver")
     }
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use amplifier_core::contracts::{Module, Mounted, Typed};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) mod glob;
@@ -21,6 +21,7 @@ mod kinds;
 mod walk;
 
 use crate::files::paths::{Reach, Rules};
+use crate::table::BuiltIn;
 
 /// Folders that hold what nobody wrote by hand, wherever they stand below the place that is searched.
 const EXCLUSIONS: [&str; 19] = [
@@ -62,7 +63,7 @@ struct Config {
 }
 
 /// What concerns `grep` alone.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct GrepConfig {
     /// The most results, whatever the output mode.
@@ -84,7 +85,7 @@ struct GrepConfig {
 }
 
 /// The most results by output mode.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultLimits {
     /// Files that match.
@@ -102,7 +103,7 @@ impl Default for DefaultLimits {
 }
 
 /// What concerns `glob` alone.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct GlobConfig {
     /// The most results; 500 when absent.
@@ -182,5 +183,15 @@ impl Module for Search {
         limits.set_timeout(config.glob.timeout);
         cx.mount_tool(Arc::new(Typed(glob::Glob::new(reach, limits))));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Search {
+    fn info(&self) -> ModuleInfo {
+        self.about("Finds text in files (`grep`) and files by name (`glob`), passing over what is ignored.")
+            .config::<Config>()
+            .uses("session.working_dir")
+            .uses("user.home_dir")
+            .uses("mention_resolver")
     }
 }

@@ -13,13 +13,14 @@ use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::event::{ProviderRequest, SessionEnd};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::reminder::Voice;
+use crate::table::BuiltIn;
 
 mod events;
 mod find;
@@ -27,6 +28,7 @@ mod front_matter;
 mod load;
 mod visibility;
 
+use events::{SkillLoaded, SkillUnloaded, SkillsDiscovered};
 use find::{Found, Skill};
 
 /// The folder that is looked in without being named, in the working folder.
@@ -61,7 +63,7 @@ impl Default for Config {
 }
 
 /// How the model learns which skills there are.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Visibility {
     /// Whether it is told unasked.
@@ -161,6 +163,20 @@ impl Module for Skills {
             Ok::<(), TaskFailure>(())
         });
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Skills {
+    fn info(&self) -> ModuleInfo {
+        self.about(
+            "Finds folders with a SKILL.md, tells the model which there are and loads them when asked.",
+        )
+        .config::<Config>()
+        .emits::<SkillsDiscovered>()
+        .emits::<SkillLoaded>()
+        .emits::<SkillUnloaded>()
+        .uses("session.working_dir")
+        .uses("user.home_dir")
     }
 }
 

@@ -11,7 +11,7 @@ use amplifier_core::contracts::{Module, Mounted, Tool, ToolCx, ToolFailure, Type
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::tool::{EffectClass, Effects, ToolSpec};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -22,6 +22,7 @@ mod call;
 mod events;
 mod handover;
 
+use crate::table::BuiltIn;
 use handover::Handover;
 
 /// The longest description of an agent in the tool's own, in characters.
@@ -233,5 +234,18 @@ impl Module for TaskModule {
         }
         cx.mount_tool(Arc::new(Described(Typed(Task { config, coordinator: cx.coordinator.clone() }))));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for TaskModule {
+    fn info(&self) -> ModuleInfo {
+        self.about("Hands a task to an agent that works on it in a session of its own.")
+            .config::<Config>()
+            .emits::<events::AgentSpawned>()
+            .emits::<events::AgentResumed>()
+            .emits::<events::AgentCompleted>()
+            .uses("session.spawn")
+            .uses("session.resume")
+            .uses("self_delegation_depth")
     }
 }

@@ -9,7 +9,7 @@ use amplifier_core::contracts::{Module, Mounted, TaskFailure, ToolCx, ToolFailur
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::tool::Effects;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -18,6 +18,7 @@ use serde_json::Value;
 
 pub(crate) mod list;
 
+use crate::table::BuiltIn;
 use list::{Status, Todo};
 
 /// What a plan may configure.
@@ -156,5 +157,11 @@ impl Module for TodoModule {
             Ok(())
         });
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for TodoModule {
+    fn info(&self) -> ModuleInfo {
+        self.about("Keeps the list of steps of the task at hand.").config::<Config>()
     }
 }

@@ -27,6 +27,7 @@ mod hooks_kit;
 mod hooks_logging;
 mod hooks_redaction;
 mod hooks_shell;
+mod infos;
 mod kit;
 mod local_servers;
 mod loop_basic;

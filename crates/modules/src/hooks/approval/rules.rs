@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use amplifier_protocol::tool::Effects;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::command;
@@ -15,7 +15,7 @@ use crate::hooks::wildcard::fits;
 const PATH_KEYS: [&str; 6] = ["file_path", "path", "filename", "notebook_path", "destination", "target"];
 
 /// What happens to a call; the later beats the earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Action {
     /// It goes on.
@@ -29,7 +29,7 @@ pub(super) enum Action {
 }
 
 /// What a tool can declare to touch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Effect {
     /// Files or other local state are looked at.
@@ -43,7 +43,7 @@ pub(super) enum Effect {
 }
 
 /// A rule. It fits a call when everything it names fits; one that names nothing fits nothing.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Rule {
     /// The tool's name, with `*` and `?`.
     #[serde(default)]
@@ -62,7 +62,7 @@ pub(super) struct Rule {
 }
 
 /// What happens where no rule fits.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Defaults {
     /// For tools that look at local state.

@@ -110,18 +110,17 @@ pub struct Backups {
 impl Backups {
     /// Opens the backups in a session's folder, or begins them. A torn last line is dropped.
     pub fn open(folder: &Path, limits: Limits) -> Result<Self, BackupError> {
-        let index = folder.join(INDEX);
-        let text = match std::fs::read_to_string(&index) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(BackupError::at("read", &index)(error)),
-        };
-        let entries: Vec<Entry> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let backups = Self { folder: folder.to_owned(), limits, entries };
+        let text = read_index(folder)?;
+        let backups = Self { folder: folder.to_owned(), limits, entries: entries(&text) };
         if !text.is_empty() && !text.ends_with('\n') {
             backups.write_index()?;
         }
         Ok(backups)
+    }
+
+    /// What is kept in a session's folder, oldest first. Nothing there is changed, so a running session may go on.
+    pub fn look(folder: &Path) -> Result<Vec<Entry>, BackupError> {
+        Ok(entries(&read_index(folder)?))
     }
 
     /// What is kept, oldest first.
@@ -253,6 +252,18 @@ struct Copied {
     sha256: Option<String>,
     bytes: u64,
     mode: Option<u32>,
+}
+
+fn read_index(folder: &Path) -> Result<String, BackupError> {
+    let index = folder.join(INDEX);
+    match std::fs::read_to_string(&index) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        read => read.map_err(BackupError::at("read", &index)),
+    }
+}
+
+fn entries(text: &str) -> Vec<Entry> {
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 fn line(entry: &Entry) -> io::Result<String> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amplifier_core::loader::MountCx;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The longest wait between two calls. A plan that asks for more most likely confused its units.
 const MAX_DELAY_MS: u64 = 600_000;
@@ -36,7 +36,7 @@ pub(super) struct Config {
 }
 
 /// Which failures of a provider lead to the next one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FallbackOn {
     /// Those that trying again cannot cure, such as a refused key or an unknown model.

@@ -4,12 +4,12 @@ use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
 use amplifier_protocol::usage::Usage;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// One answer of a script: text, or an object that says more.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Scripted(pub(super) Reply);
 
 impl<'de> Deserialize<'de> for Scripted {
@@ -37,7 +37,7 @@ impl JsonSchema for Scripted {
 }
 
 /// Everything an answer may be.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Reply {
     /// The text.
@@ -77,7 +77,7 @@ impl Reply {
 }
 
 /// A tool to call.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptedCall {
     /// The tool.
@@ -92,7 +92,7 @@ pub(super) struct ScriptedCall {
 }
 
 /// How a text is streamed.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum Chunks {
     /// In this many pieces.
@@ -120,7 +120,7 @@ impl Chunks {
 }
 
 /// A failure to play.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptedError {
     /// The kind: a name of the taxonomy such as `RateLimitError`, or `rate_limit`.

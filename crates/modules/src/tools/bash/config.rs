@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::policy::Profile;
 use super::sandbox::Level;
@@ -51,7 +51,7 @@ pub(super) struct Config {
 }
 
 /// Commands to let through and to refuse.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Overrides {
     /// As `allowed_commands`.
@@ -61,7 +61,7 @@ pub(super) struct Overrides {
 }
 
 /// When a person is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Approval {
     /// Before every command.
