@@ -19,6 +19,8 @@ use crate::table::BuiltIn;
 
 mod reader;
 mod request;
+#[cfg(test)]
+mod request_tests;
 
 const NAME: &str = "chat-completions";
 const KEYS: &[&str] = &["CHAT_COMPLETIONS_API_KEY"];

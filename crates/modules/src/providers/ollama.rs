@@ -20,6 +20,8 @@ use crate::table::BuiltIn;
 
 mod reader;
 mod request;
+#[cfg(test)]
+mod request_tests;
 
 const USUAL_PLACE: &str = "http://localhost:11434";
 const CAPABILITIES: &[&str] = &["tools", "streaming", "thinking", "vision", "json_mode", "local"];

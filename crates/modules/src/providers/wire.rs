@@ -18,7 +18,7 @@
 //! and `cx.mount_provider(Arc::new(WireProvider::new(service, settings, cx).await?))`. `chat_completions.rs` is the one to
 //! copy.
 
-use amplifier_protocol::chat::ChatRequest;
+use amplifier_protocol::chat::{ChatRequest, ResponseFormat};
 use amplifier_protocol::content::ContentBlock;
 use amplifier_protocol::llm_error::LlmError;
 use amplifier_protocol::provider::ModelInfo;
@@ -31,6 +31,8 @@ mod environment;
 mod errors;
 mod events;
 mod exchange;
+#[cfg(test)]
+pub(crate) mod histories;
 mod limits;
 pub(crate) mod models;
 mod price;
@@ -149,6 +151,11 @@ impl Ask<'_> {
     /// Nucleus sampling, where somebody says.
     pub(crate) fn top_p(&self) -> Option<f64> {
         self.request.top_p.or(self.settings.top_p)
+    }
+
+    /// The shape of the answer, where somebody says.
+    pub(crate) fn response_format(&self) -> Option<&ResponseFormat> {
+        self.request.response_format.as_ref().or(self.settings.response_format.as_ref())
     }
 
     /// Texts that end the answer, where somebody says.

@@ -35,7 +35,7 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
         set("tool_choice", request.tool_choice.as_ref().map(tool_choice));
         set("parallel_tool_calls", config.parallel_tool_calls.map(Value::Bool));
     }
-    set("response_format", request.response_format.as_ref().and_then(response_format));
+    set("response_format", ask.response_format().and_then(response_format));
     set("temperature", ask.temperature().map(Value::from));
     set("top_p", ask.top_p().map(Value::from));
     set(&config.max_tokens_key, ask.max_tokens().map(Value::from));

@@ -33,7 +33,7 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
         json!({"type": "function", "function": {"name": spec.name, "description": spec.description, "parameters": parameters}})
     };
     set("tools", tools.map(|tools| tools.iter().map(tool).collect()));
-    set("format", request.response_format.as_ref().and_then(format));
+    set("format", ask.response_format().and_then(format));
     set("think", think(ask, config));
     set("keep_alive", config.keep_alive.clone());
     set("options", Some(Value::Object(options(ask, config))).filter(|options| options != &json!({})));

@@ -9,6 +9,7 @@ use amplifier_core::contracts::Mounted;
 use amplifier_core::loader::{LoadError, MountCx, near_misses};
 use amplifier_core::redact::REDACTED;
 use amplifier_core::retry::RetryPolicy;
+use amplifier_protocol::chat::ResponseFormat;
 use schemars::{JsonSchema, schema_for};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -44,6 +45,9 @@ pub(crate) struct Settings {
     pub(crate) top_p: Option<f64>,
     /// Texts that end an answer, where a request does not say.
     pub(crate) stop: Option<Vec<String>>,
+    /// The shape of answers, where a request does not say: `{type: json_schema, schema: …}` or `{type: json}`.
+    #[schemars(with = "Option<Value>")]
+    pub(crate) response_format: Option<ResponseFormat>,
     /// More headers for every request.
     pub(crate) headers: BTreeMap<String, String>,
     /// A proxy for every request. Without it the usual variables count, but never for this machine itself.
@@ -100,6 +104,7 @@ impl Default for Settings {
             temperature: None,
             top_p: None,
             stop: None,
+            response_format: None,
             headers: BTreeMap::new(),
             proxy: None,
             timeout: Seconds::new(600),

@@ -1,0 +1,55 @@
+//! The whole way of this crate in one call: a reference to a bundle or an agent becomes a plan whose values know where
+//! they were set. Opening a session from it is `app`'s.
+
+use std::path::Path;
+
+use crate::agent;
+use crate::compose::{self, Composed};
+use crate::context::{self, ContextPath};
+use crate::error::BundleError;
+use crate::fetch::Fetch;
+use crate::include::{self, Graph, LoadOptions};
+use crate::notice::Notice;
+use crate::plan::{self, PlanDraft};
+
+/// A bundle that is ready to become a session.
+#[derive(Debug)]
+pub struct LoadedBundle {
+    /// The files it was made from.
+    pub graph: Graph,
+    /// What they say together.
+    pub composed: Composed,
+    /// The context files that are there, in the order in which they were declared.
+    pub context: Vec<ContextPath>,
+    /// The mount plan.
+    pub plan: PlanDraft,
+}
+
+impl LoadedBundle {
+    /// What is worth telling, of all files and steps.
+    pub fn notices(&self) -> &[Notice] {
+        &self.composed.notices
+    }
+}
+
+/// Loads a bundle or an agent by address, path or registered name; relative paths start at `base`.
+///
+/// # Errors
+/// [`BundleError`] when it cannot be had, a file has mistakes, a bound is passed, or in strict mode anything is amiss.
+pub async fn load_bundle<F: Fetch>(
+    fetch: &F,
+    reference: &str,
+    base: &Path,
+    options: &LoadOptions,
+) -> Result<LoadedBundle, BundleError> {
+    let graph = include::load(fetch, reference, base, options).await?;
+    let mut composed = compose::compose(&graph)?;
+    let agents = agent::entries(fetch, &mut composed, &options.limits);
+    let context = context::resolve(fetch, &mut composed);
+    let plan = plan::draft(&composed, agents);
+    if composed.notices.iter().any(|notice| notice.stops(options.strictness)) {
+        let stops = composed.notices.into_iter().filter(|notice| notice.stops(options.strictness));
+        return Err(BundleError::Invalid(stops.collect()));
+    }
+    Ok(LoadedBundle { graph, composed, context, plan })
+}

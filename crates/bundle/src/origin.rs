@@ -1,0 +1,116 @@
+//! Where a value was written: the file it stands in, the line and the column, and what it overrode.
+//!
+//! Every value of a composed bundle carries this, so that a plan can be traced to the text people wrote. It reads no
+//! file itself.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// A text that was read, kept for messages that show the line they speak of.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// The file on this machine.
+    pub path: PathBuf,
+    /// How people see it: a path, or the address it was fetched from.
+    pub name: String,
+    /// Its text, byte order marks removed.
+    pub text: String,
+}
+
+impl SourceFile {
+    /// A file whose shown name is its path.
+    pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        let path = path.into();
+        let name = path.display().to_string();
+        Self { path, name, text: text.into() }
+    }
+
+    /// The line with this number, counted from 1.
+    pub fn line(&self, number: u32) -> Option<&str> {
+        let index = usize::try_from(number.checked_sub(1)?).ok()?;
+        self.text.lines().nth(index)
+    }
+}
+
+/// A place in a file; line and column begin at 1, columns count characters.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: Arc<SourceFile>,
+    /// The line.
+    pub line: u32,
+    /// The character within the line.
+    pub column: u32,
+}
+
+impl Place {
+    /// The first character of a file.
+    pub fn start(file: &Arc<SourceFile>) -> Self {
+        Self { file: Arc::clone(file), line: 1, column: 1 }
+    }
+
+    /// The line the place lies in with a caret under its column; `None` when the file has no such line.
+    pub fn excerpt(&self) -> Option<String> {
+        const WIDEST: usize = 160;
+        let line = self.file.line(self.line)?;
+        let before = usize::try_from(self.column.saturating_sub(1)).ok()?;
+        // A long line is shown around its caret, never whole.
+        let skipped = before.saturating_sub(WIDEST / 2);
+        let shown: String = line.chars().skip(skipped).take(WIDEST).collect();
+        // Tabs keep their width on the caret's line, so that the caret stays below what it means.
+        let padding: String = line
+            .chars()
+            .skip(skipped)
+            .take(before - skipped)
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
+        let number = self.line.to_string();
+        let margin = " ".repeat(number.len());
+        Some(format!("{number} | {shown}\n{margin} | {padding}^"))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file.name, self.line, self.column)
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A value that a later layer replaced.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overridden {
+    /// Where it had been set.
+    pub place: Place,
+    /// What it had been.
+    pub value: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_points_below_the_column() {
+        let file = Arc::new(SourceFile::new("b.md", "a\n\tkey: [1\n"));
+        let place = Place { file, line: 2, column: 7 };
+        assert_eq!(place.to_string(), "b.md:2:7");
+        assert_eq!(place.excerpt().unwrap(), "2 | \tkey: [1\n  | \t     ^");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_its_caret() {
+        let file = Arc::new(SourceFile::new("b.md", "x".repeat(5000)));
+        let excerpt = Place { file: Arc::clone(&file), line: 1, column: 4000 }.excerpt().unwrap();
+        assert!(excerpt.len() < 400, "{}", excerpt.len());
+        assert_eq!(Place { file, line: 2, column: 1 }.excerpt(), None);
+    }
+}

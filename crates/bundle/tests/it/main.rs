@@ -1,0 +1,3 @@
+//! Bundles through the front door: folders of text in, plans and notices out.
+
+mod golden;

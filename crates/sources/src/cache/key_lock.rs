@@ -1,0 +1,89 @@
+//! One fetch of one thing at a time, over all processes: a file with an operating system's lock, which ends with its holder.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use amplifier_core::cancel::CancelLevel;
+use tokio::time::Instant;
+
+use crate::error::FetchError;
+use crate::fetch::FetchContext;
+use crate::progress::Stage;
+
+/// How often the lock is tried, and how often waiting is told.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+const TELL_EVERY: Duration = Duration::from_secs(2);
+/// More than any holder's text.
+const MOST_BYTES: u64 = 256;
+
+/// The right to fetch one thing, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct KeyLock {
+    // Closing the file releases the lock.
+    _file: File,
+}
+
+impl KeyLock {
+    /// Takes the lock, or says that somebody has it.
+    pub(crate) fn try_acquire(path: &Path) -> Result<Option<Self>, FetchError> {
+        let at = |action| FetchError::in_cache(action, path);
+        let mut file = open(path).map_err(at("open the lock"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(at("take the lock")(error)),
+        }
+        // For people who wait; a text that is late or torn harms nobody.
+        file.set_len(0)
+            .and_then(|()| write!(file, "process {}", std::process::id()))
+            .map_err(at("write the lock"))?;
+        Ok(Some(Self { _file: file }))
+    }
+
+    /// Waits for the lock, telling who holds it.
+    pub(crate) async fn acquire(
+        path: &Path,
+        longest: Duration,
+        source: &str,
+        cx: &FetchContext,
+    ) -> Result<Self, FetchError> {
+        let begun = Instant::now();
+        let mut told: Option<Instant> = None;
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            if let Some(lock) = Self::try_acquire(path)? {
+                return Ok(lock);
+            }
+            let waited = begun.elapsed();
+            if waited > longest {
+                return Err(FetchError::Busy { path: path.to_owned(), holder: holder(path), waited });
+            }
+            if told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+                cx.tell(source, Stage::Waiting { holder: holder(path), seconds: waited.as_secs() });
+                told = Some(Instant::now());
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = cx.cancel.cancelled(CancelLevel::Graceful) => {
+                    return Err(FetchError::Cancelled { uri: source.to_owned() });
+                }
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+fn holder(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let mut file = File::open(path).ok()?;
+    file.rewind().ok()?;
+    file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    Some(text).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,21 @@
+//! The front doors of `sources`: real repositories, real servers on the loopback, real processes, temporary folders.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its fixtures too"
+)]
+
+mod archives;
+mod downloads;
+mod files;
+mod locks;
+mod modules;
+mod processes;
+mod repositories;
+mod server;
+mod smart_http;
+mod support;
