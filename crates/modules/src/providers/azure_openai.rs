@@ -133,8 +133,12 @@ fn nothing_to_show(config: &Config) -> Mounted {
         || config.use_default_credential == Some(true)
         || config.managed_identity_client_id.is_some();
     let reason = match wants_identity {
-        true => "no token: tokens of an identity are not fetched; set `AZURE_OPENAI_AD_TOKEN` or `entra_token` in its config",
-        false => "no key: set `AZURE_OPENAI_API_KEY` or `api_key` in its config, or a token as `AZURE_OPENAI_AD_TOKEN` or `entra_token`",
+        true => {
+            "no token: tokens of an identity are not fetched; set `AZURE_OPENAI_AD_TOKEN` or `entra_token` in its config"
+        }
+        false => {
+            "no key: set `AZURE_OPENAI_API_KEY` or `api_key` in its config, or a token as `AZURE_OPENAI_AD_TOKEN` or `entra_token`"
+        }
     };
     Mounted::Skipped { reason: reason.to_owned() }
 }
@@ -142,7 +146,8 @@ fn nothing_to_show(config: &Config) -> Mounted {
 /// Where requests go, and what stands behind their paths. The endpoint may be given with or without its path.
 fn place(endpoint: &str, version: Option<&str>) -> (String, String) {
     let endpoint = endpoint.trim().trim_end_matches('/');
-    let resource = endpoint.strip_suffix("/openai/v1").or_else(|| endpoint.strip_suffix("/openai")).unwrap_or(endpoint);
+    let resource =
+        endpoint.strip_suffix("/openai/v1").or_else(|| endpoint.strip_suffix("/openai")).unwrap_or(endpoint);
     match version.map(str::trim).unwrap_or_default() {
         date if date.starts_with("20") && date >= FIRST_VERSION => {
             (format!("{resource}/openai"), format!("?api-version={date}"))

@@ -20,6 +20,9 @@ pub(super) const ORIGIN: &str = "origin";
 /// The key under which a call or a text keeps the proof of a service that puts one beside other things than thoughts.
 pub(super) const THOUGHT_SIGNATURE: &str = "thought_signature";
 
+/// What the model reads where a person showed only what this service cannot be shown.
+pub(super) const UNSEEN: &str = "(Something that cannot be shown here.)";
+
 /// The key under which a block of ours keeps a service's own item, whole.
 const ITEM: &str = "item";
 
@@ -161,10 +164,12 @@ fn bytes<'a>(source: &'a Map<String, Value>, usual: &'static str) -> Option<Byte
     let text = |key: &str| source.get(key).and_then(Value::as_str);
     match (text("data"), text("url"), text("file_id")) {
         (Some(data), _, _) => Some(Bytes::Here { media_type: text("media_type").unwrap_or(usual), data }),
-        (None, Some(url), _) => Some(match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
-            Some((media_type, data)) => Bytes::Here { media_type, data },
-            None => Bytes::At(url),
-        }),
+        (None, Some(url), _) => {
+            Some(match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+                Some((media_type, data)) => Bytes::Here { media_type, data },
+                None => Bytes::At(url),
+            })
+        }
         (None, None, Some(id)) => Some(Bytes::Kept(id)),
         (None, None, None) => None,
     }

@@ -125,7 +125,8 @@ pub(super) struct Responses {
 
 impl Responses {
     fn signed(&self, call: Call) -> Call {
-        let payers = [("openai-organization", &self.config.organization), ("openai-project", &self.config.project)];
+        let payers =
+            [("openai-organization", &self.config.organization), ("openai-project", &self.config.project)];
         let call = payers.into_iter().fold(call, |call, (name, value)| match value {
             Some(value) => call.header(name, value),
             None => call,
@@ -167,7 +168,12 @@ impl Service for Responses {
         let rows = listed.get("data").or_else(|| listed.get("models")).and_then(Value::as_array);
         let model = |row: &Value| {
             let id = row.get("id")?.as_str()?;
-            Some(wire::models::info(NAME, id, row.pointer("/meta/n_ctx").and_then(Value::as_u64), CAPABILITIES))
+            Some(wire::models::info(
+                NAME,
+                id,
+                row.pointer("/meta/n_ctx").and_then(Value::as_u64),
+                CAPABILITIES,
+            ))
         };
         rows.into_iter().flatten().filter_map(model).filter(|info| answers(&info.id)).collect()
     }
@@ -181,8 +187,18 @@ impl Service for Responses {
 /// Whether a listed model is one that answers in text; the list also holds those that draw, speak and embed.
 fn answers(id: &str) -> bool {
     const OTHERS: [&str; 12] = [
-        "embedding", "whisper", "tts", "dall-e", "moderation", "image", "audio", "realtime", "transcribe", "sora",
-        "babbage", "davinci",
+        "embedding",
+        "whisper",
+        "tts",
+        "dall-e",
+        "moderation",
+        "image",
+        "audio",
+        "realtime",
+        "transcribe",
+        "sora",
+        "babbage",
+        "davinci",
     ];
     !OTHERS.iter().any(|word| id.contains(word))
 }

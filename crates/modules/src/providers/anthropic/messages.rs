@@ -7,7 +7,7 @@ use amplifier_protocol::message::{Content, Message, Role};
 use serde_json::{Map, Value, json};
 
 use super::super::blocks::{
-    Bytes, Document, Ids, as_object, is_thought, kept_item, origin, picture, spoken,
+    Bytes, Document, Ids, UNSEEN, as_object, is_thought, kept_item, origin, picture, spoken,
 };
 use super::super::wire::History;
 use super::reader::KEPT;
@@ -66,10 +66,7 @@ fn mark_ends(turns: &mut [Turn], turn: usize, block: usize) {
 
 /// Thoughts take no mark.
 fn mark(blocks: &mut [Value]) {
-    let takes = |block: &&mut Value| {
-        !matches!(block.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"))
-    };
-    if let Some(Value::Object(block)) = blocks.iter_mut().rfind(takes) {
+    if let Some(Value::Object(block)) = blocks.iter_mut().rfind(|block| !is_thinking(block)) {
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
     }
 }
@@ -77,7 +74,10 @@ fn mark(blocks: &mut [Value]) {
 fn user(content: &Content) -> Vec<Value> {
     match content {
         Content::Text(text) => vec![json!({"type": "text", "text": text})],
-        Content::Blocks(blocks) => blocks.iter().filter_map(seen).collect(),
+        Content::Blocks(blocks) => match blocks.iter().filter_map(seen).collect::<Vec<_>>() {
+            none if none.is_empty() => vec![json!({"type": "text", "text": UNSEEN})],
+            some => some,
+        },
     }
 }
 
@@ -127,20 +127,18 @@ fn tool_result(message: &Message, ids: &Ids) -> Value {
 
 /// What the assistant said, in its order. A thought behind which nothing stands is refused and left out.
 fn assistant(message: &Message, ids: &mut Ids) -> Vec<Value> {
-    let mut parts = spoken(message);
+    let parts = spoken(message);
     let legacy = legacy_thought(message, &parts);
-    while parts.last().is_some_and(|block| is_thought(block)) {
-        parts.pop();
-    }
-    if parts.is_empty() {
-        return Vec::new();
-    }
     let said = parts.iter().filter_map(|block| assistant_block(block, ids));
-    let said: Vec<_> = legacy.into_iter().chain(said).collect();
-    let is_thinking = |block: &Value| {
-        matches!(block.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"))
-    };
-    if said.iter().all(is_thinking) { Vec::new() } else { said }
+    let mut said: Vec<_> = legacy.into_iter().chain(said).collect();
+    while said.last().is_some_and(is_thinking) {
+        said.pop();
+    }
+    said
+}
+
+fn is_thinking(block: &Value) -> bool {
+    matches!(block.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"))
 }
 
 fn assistant_block(block: &ContentBlock, ids: &mut Ids) -> Option<Value> {

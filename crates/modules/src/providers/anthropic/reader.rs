@@ -195,7 +195,8 @@ fn read_usage(usage: &Map<String, Value>) -> Usage {
     let (read, written) = (at("cache_read_input_tokens"), at("cache_creation_input_tokens"));
     let input = at("input_tokens").unwrap_or_default().saturating_add(read.unwrap_or_default());
     let output = at("output_tokens").unwrap_or_default();
-    let thought = usage.get("output_tokens_details").and_then(|details| details.get("thinking_tokens")?.as_u64());
+    let thought =
+        usage.get("output_tokens_details").and_then(|details| details.get("thinking_tokens")?.as_u64());
     let more = ["service_tier", "speed", "server_tool_use", "cache_creation"];
     let more = more.into_iter().filter_map(|key| Some((key.to_owned(), usage.get(key)?.clone())));
     Usage {

@@ -85,7 +85,7 @@ fn system(ask: &Ask<'_>, config: &Config) -> Option<Value> {
         }
         blocks.push(block);
     }
-    if ask.request.response_format == Some(ResponseFormat::Json) {
+    if ask.response_format() == Some(&ResponseFormat::Json) {
         blocks.push(json!({"type": "text", "text": ANY_JSON}));
     }
     (!blocks.is_empty()).then_some(Value::Array(blocks))
@@ -119,7 +119,12 @@ fn tools(ask: &Ask<'_>, config: &Config) -> Option<Value> {
 
 fn tool(spec: &ToolSpec) -> Value {
     // A tool of the service's own is sent as it was given.
-    if spec.extra.get("type").and_then(Value::as_str).is_some_and(|kind| !matches!(kind, "function" | "custom")) {
+    if spec
+        .extra
+        .get("type")
+        .and_then(Value::as_str)
+        .is_some_and(|kind| !matches!(kind, "function" | "custom"))
+    {
         let mut native = spec.extra.clone();
         native.insert("name".to_owned(), json!(spec.name));
         return Value::Object(native);
@@ -128,7 +133,8 @@ fn tool(spec: &ToolSpec) -> Value {
     if let Value::Object(schema) = &mut schema {
         schema.entry("type").or_insert_with(|| json!("object"));
     }
-    let mut wire = Map::from_iter([("name".to_owned(), json!(spec.name)), ("input_schema".to_owned(), schema)]);
+    let mut wire =
+        Map::from_iter([("name".to_owned(), json!(spec.name)), ("input_schema".to_owned(), schema)]);
     if let Some(description) = &spec.description {
         wire.insert("description".to_owned(), json!(description));
     }
@@ -228,7 +234,7 @@ fn output_config(ask: &Ask<'_>, config: &Config, abilities: Abilities) -> Option
     if let Some(total) = task_budget(ask, config, abilities) {
         wire.insert("task_budget".to_owned(), json!({"type": "tokens", "total": total}));
     }
-    if let Some(ResponseFormat::JsonSchema { json_schema, .. }) = &ask.request.response_format {
+    if let Some(ResponseFormat::JsonSchema { json_schema, .. }) = ask.response_format() {
         let mut schema = named_schema(json_schema).1.clone();
         close(&mut schema);
         wire.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));

@@ -5,7 +5,7 @@ use amplifier_protocol::message::{Content, Message, Role};
 use serde_json::{Value, json};
 
 use super::super::blocks::{
-    Bytes, Document, Ids, THOUGHT_SIGNATURE, as_object, kept_item, origin, picture, spoken,
+    Bytes, Document, Ids, THOUGHT_SIGNATURE, UNSEEN, as_object, kept_item, origin, picture, spoken,
 };
 use super::super::wire::History;
 use super::NAME;
@@ -37,9 +37,7 @@ pub(super) fn all(history: &History, generation: u32) -> Vec<Value> {
             _ => contents.push((side, parts)),
         }
     }
-    let content = |(side, parts): (Side, Vec<Value>)| {
-        json!({"role": if side == Side::Model { "model" } else { "user" }, "parts": parts})
-    };
+    let content = |(side, parts): (Side, Vec<Value>)| json!({"role": if side == Side::Model { "model" } else { "user" }, "parts": parts});
     contents.into_iter().map(content).collect()
 }
 
@@ -53,7 +51,10 @@ enum Side {
 fn user(content: &Content) -> Vec<Value> {
     match content {
         Content::Text(text) => vec![json!({"text": text})],
-        Content::Blocks(blocks) => blocks.iter().filter_map(seen).collect(),
+        Content::Blocks(blocks) => match blocks.iter().filter_map(seen).collect::<Vec<_>>() {
+            none if none.is_empty() => vec![json!({"text": UNSEEN})],
+            some => some,
+        },
     }
 }
 
@@ -111,7 +112,9 @@ fn assistant(message: &Message, generation: u32, ids: &mut Ids) -> Vec<Value> {
 fn part(block: &ContentBlock, ids: &mut Ids) -> Option<Value> {
     match block {
         ContentBlock::Text(text) if text.text.trim().is_empty() => None,
-        ContentBlock::Text(text) => Some(signed(json!({"text": text.text}), text.extra.get(THOUGHT_SIGNATURE))),
+        ContentBlock::Text(text) => {
+            Some(signed(json!({"text": text.text}), text.extra.get(THOUGHT_SIGNATURE)))
+        }
         ContentBlock::Thinking(thought) => own_thought(thought),
         ContentBlock::ToolCall(call) => {
             let (id, args) = (ids.call(&call.id), as_object(&call.input));
@@ -143,4 +146,3 @@ fn signed(part: Value, signature: Option<&Value>) -> Value {
         (part, _) => part,
     }
 }
-

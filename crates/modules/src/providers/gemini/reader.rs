@@ -173,8 +173,12 @@ impl Chunks {
                 return Err(LlmError::new(LlmErrorKind::ContentFilter, message));
             }
             _ if UNREADABLE.contains(&reason) && !self.said => {
-                let message = format!("the model wrote a call that cannot be read: {}", told.unwrap_or(reason));
-                return Err(LlmError { retryable: true, ..LlmError::new(LlmErrorKind::InvalidToolCall, message) });
+                let message =
+                    format!("the model wrote a call that cannot be read: {}", told.unwrap_or(reason));
+                return Err(LlmError {
+                    retryable: true,
+                    ..LlmError::new(LlmErrorKind::InvalidToolCall, message)
+                });
             }
             _ if FILTERED.contains(&reason) => "content_filter",
             "MAX_TOKENS" => "length",

@@ -77,7 +77,7 @@ fn tool_config(choice: &Value) -> Option<Value> {
 
 fn generation_config(ask: &Ask<'_>, model: &str, config: &Config) -> Map<String, Value> {
     let stop = ask.stop().filter(|stop| !stop.is_empty());
-    let (mime, schema) = match &ask.request.response_format {
+    let (mime, schema) = match ask.response_format() {
         None | Some(ResponseFormat::Text) => (None, None),
         Some(ResponseFormat::Json) => (Some(json!("application/json")), None),
         Some(ResponseFormat::JsonSchema { json_schema, .. }) => {
@@ -115,7 +115,8 @@ fn thinking(ask: &Ask<'_>, model: &str, config: &Config) -> Option<Value> {
     };
     let effort = ask.request.reasoning_effort.as_deref().or(config.reasoning_effort.as_deref());
     let budget = noted("thinking_budget").or(config.thinking_budget);
-    let mut wire = Map::from_iter([("includeThoughts".to_owned(), json!(config.include_thoughts && budget != Some(0)))]);
+    let mut wire =
+        Map::from_iter([("includeThoughts".to_owned(), json!(config.include_thoughts && budget != Some(0)))]);
     match (budget, effort) {
         (Some(budget), _) => wire.insert("thinkingBudget".to_owned(), json!(budget)),
         (None, Some(effort)) if generation(model) >= 3 => {

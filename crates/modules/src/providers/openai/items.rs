@@ -5,7 +5,7 @@ use amplifier_protocol::message::{Content, Message, Role};
 use serde_json::{Map, Value, json};
 
 use super::super::blocks::{
-    Bytes, Document, Ids, as_text, digest, is_thought, kept_item, last_prompt, origin, picture, spoken,
+    Bytes, Document, Ids, UNSEEN, as_text, digest, kept_item, last_prompt, origin, picture, spoken,
 };
 use super::super::wire::History;
 use super::reader::{ITEM_ID, KEPT, PHASE, SUMMARY};
@@ -31,7 +31,7 @@ pub(super) fn all(history: &History, config: &Config) -> Vec<Value> {
                 items.push(user_item(vec![input_text(&text)]));
             }
             // System text stands in front; what is left of it here is a person's turn.
-            Role::User | Role::System => items.extend(user(&message.content)),
+            Role::User | Role::System => items.push(user(&message.content)),
         }
     }
     items
@@ -52,12 +52,14 @@ fn user_item(content: Vec<Value>) -> Value {
     json!({"type": "message", "role": "user", "content": content})
 }
 
-fn user(content: &Content) -> Option<Value> {
-    let parts: Vec<_> = match content {
+fn user(content: &Content) -> Value {
+    user_item(match content {
         Content::Text(text) => vec![input_text(text)],
-        Content::Blocks(blocks) => blocks.iter().filter_map(seen).collect(),
-    };
-    (!parts.is_empty()).then(|| user_item(parts))
+        Content::Blocks(blocks) => match blocks.iter().filter_map(seen).collect::<Vec<_>>() {
+            none if none.is_empty() => vec![input_text(UNSEEN)],
+            some => some,
+        },
+    })
 }
 
 /// What can be shown to the model: texts, pictures, documents.
@@ -105,11 +107,8 @@ fn tool_result(message: &Message, ids: &Ids) -> Value {
 
 /// The items of an assistant's message, each in its place. Reasoning behind which nothing stands is refused and left out.
 fn assistant(message: &Message, at: usize, thoughts: Thoughts, ids: &mut Ids, items: &mut Vec<Value>) {
-    let mut parts = spoken(message);
-    while parts.last().is_some_and(|block| is_thought(block)) {
-        parts.pop();
-    }
-    for (number, block) in parts.iter().enumerate() {
+    let begin = items.len();
+    for (number, block) in spoken(message).iter().enumerate() {
         match block.as_ref() {
             ContentBlock::Text(text) if text.text.trim().is_empty() => {}
             ContentBlock::Text(text) => {
@@ -127,6 +126,10 @@ fn assistant(message: &Message, at: usize, thoughts: Thoughts, ids: &mut Ids, it
             ContentBlock::Unknown(unknown) => items.extend(kept_item(unknown, KEPT)),
             _ => {}
         }
+    }
+    let is_reasoning = |item: &Value| item.get("type").and_then(Value::as_str) == Some("reasoning");
+    while items.len() > begin && items.last().is_some_and(is_reasoning) {
+        items.pop();
     }
 }
 
@@ -152,6 +155,11 @@ fn reasoning(thought: &ThinkingBlock) -> Option<Value> {
         None if thought.thinking.is_empty() => json!([]),
         None => json!([{"type": "summary_text", "text": thought.thinking}]),
     };
-    let wire = [("type", json!("reasoning")), ("id", json!(id)), ("summary", summary), ("encrypted_content", json!(sealed))];
+    let wire = [
+        ("type", json!("reasoning")),
+        ("id", json!(id)),
+        ("summary", summary),
+        ("encrypted_content", json!(sealed)),
+    ];
     Some(Value::Object(wire.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>()))
 }

@@ -50,7 +50,9 @@ impl Reader for Events {
                 _ => Vec::new(),
             },
             "response.output_text.delta" | "response.refusal.delta" => self.say(part, delta()),
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => self.think(block, delta()),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.think(block, delta())
+            }
             "response.reasoning_summary_part.added" if at("summary_index").unwrap_or_default() > 0 => {
                 self.think(block, "\n\n".to_owned())
             }
@@ -148,7 +150,8 @@ impl Events {
         let mut pieces = Vec::new();
         let parts = item.get("content").and_then(Value::as_array).into_iter().flatten();
         for (part, block) in parts.zip(first..) {
-            let text = part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str).unwrap_or_default();
+            let text =
+                part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str).unwrap_or_default();
             if !self.told.contains(&block) && !text.is_empty() {
                 pieces.extend(self.say(block, text.to_owned()));
             }
@@ -213,7 +216,10 @@ impl Events {
 /// Whether the summary of an item is nothing but texts, so that it can be made again from one.
 fn is_plain(item: &Value) -> bool {
     let parts = item.get("summary").and_then(Value::as_array).into_iter().flatten();
-    parts.into_iter().all(|part| part.as_object().is_some_and(|part| part.keys().eq(["type", "text"]) || part.keys().eq(["text", "type"])))
+    parts.into_iter().all(|part| {
+        part.as_object()
+            .is_some_and(|part| part.keys().eq(["type", "text"]) || part.keys().eq(["text", "type"]))
+    })
 }
 
 fn failure(response: &Value) -> LlmError {
@@ -226,7 +232,8 @@ fn failure(response: &Value) -> LlmError {
 
 /// What this service's own words say where the general ones say nothing.
 fn sharpened(error: LlmError, body: &Value) -> LlmError {
-    let code = body.pointer("/error/code").or_else(|| body.get("code")).and_then(Value::as_str).unwrap_or_default();
+    let code =
+        body.pointer("/error/code").or_else(|| body.get("code")).and_then(Value::as_str).unwrap_or_default();
     let kind = match error.kind {
         LlmErrorKind::Unclassified if code.contains("policy") => LlmErrorKind::ContentFilter,
         LlmErrorKind::Unclassified if code.contains("invalid") || code.contains("image") => {

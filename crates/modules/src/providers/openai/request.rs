@@ -38,7 +38,7 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
         set("parallel_tool_calls", Some(json!(config.parallel_tool_calls.unwrap_or(true))));
         set("max_tool_calls", config.max_tool_calls.map(Value::from));
     }
-    set("text", text_config(request.response_format.as_ref(), config));
+    set("text", text_config(ask.response_format(), config));
     set("truncation", text(&config.truncation));
     set("prompt_cache_key", text(&config.prompt_cache_key).or_else(|| text(&request.conversation_id)));
     set("prompt_cache_retention", text(&config.prompt_cache_retention));
@@ -133,6 +133,7 @@ fn text_config(format: Option<&ResponseFormat>, config: &Config) -> Option<Value
     };
     let verbosity = config.text_verbosity.as_ref().map(|verbosity| json!(verbosity));
     let parts = [("format", format), ("verbosity", verbosity)];
-    let wire: Map<_, _> = parts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+    let wire: Map<_, _> =
+        parts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
     (!wire.is_empty()).then_some(Value::Object(wire))
 }
