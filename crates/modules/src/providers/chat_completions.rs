@@ -7,7 +7,7 @@ use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::llm_error::LlmError;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::provider::ModelInfo;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::wire::{self, About, Ask, Call, Reader, Resumes, Service, Settings, WireProvider};
+use crate::table::BuiltIn;
 
 mod reader;
 mod request;
@@ -164,5 +165,11 @@ impl Module for ChatCompletions {
         let protocol = Protocol::new(about, config, &settings);
         cx.mount_provider(Arc::new(WireProvider::new(protocol, settings, cx).await?));
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for ChatCompletions {
+    fn info(&self) -> ModuleInfo {
+        wire::described::<Config>(self.about("Asks any server that speaks the Chat Completions protocol."))
     }
 }

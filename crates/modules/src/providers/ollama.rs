@@ -8,7 +8,7 @@ use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::llm_error::LlmError;
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::provider::ModelInfo;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::wire::{self, About, Ask, Call, Framing, Learnt, Reader, Resumes, Service, WireProvider};
+use crate::table::BuiltIn;
 
 mod reader;
 mod request;
@@ -42,8 +43,6 @@ pub(super) struct Config {
     keep_alive: Option<Value>,
     /// Makes answers repeatable.
     seed: Option<i64>,
-    /// Taken and without effect; `ollama pull` fetches models.
-    auto_pull: bool,
     /// Taken; the same as `debug: raw`.
     raw_debug: bool,
 }
@@ -57,7 +56,6 @@ impl Default for Config {
             enable_thinking: true,
             keep_alive: None,
             seed: None,
-            auto_pull: false,
             raw_debug: false,
         }
     }
@@ -166,16 +164,14 @@ impl Module for Ollama {
         ModuleKind::Provider
     }
 
-    async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+    async fn mount(&self, mut config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+        wire::leave_out(cx, &mut config, &[("auto_pull", "fetch models with `ollama pull`")]);
         let (mut settings, config) = wire::read::<Config>(cx, config, json!({"first_byte_timeout": 600}))?;
         settings.raw = settings.raw || config.raw_debug;
         settings.base_url = settings.base_url.or_else(|| config.host.clone());
         let settings = settings.with_key(cx, &["OLLAMA_API_KEY"]).await;
         let mut settings = settings.with_base_url(cx, &["OLLAMA_HOST"], Some(USUAL_PLACE)).await;
         settings.base_url = settings.base_url.as_deref().map(address);
-        if config.auto_pull {
-            cx.warn("`auto_pull` has no effect; fetch models with `ollama pull`");
-        }
         let service = Native { config, key: settings.key().map(str::to_owned) };
         let provider = Arc::new(WireProvider::new(service, settings, cx).await?);
         cx.mount_provider(provider.clone());
@@ -213,5 +209,11 @@ mod tests {
         let fixed = Config { num_ctx: 65_536, ..Config::default() };
         assert_eq!(native(fixed).learn("m", &told).context_window, Some(65_536));
         assert_eq!(native(Config::default()).learn("m", &json!({})), Learnt::default());
+    }
+}
+
+impl BuiltIn for Ollama {
+    fn info(&self) -> ModuleInfo {
+        wire::described::<Config>(self.about("Asks an Ollama server in its own protocol."))
     }
 }

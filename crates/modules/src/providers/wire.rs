@@ -26,6 +26,7 @@ use amplifier_protocol::usage::Usage;
 use serde_json::{Map, Value};
 
 mod answer;
+mod described;
 mod environment;
 mod errors;
 mod events;
@@ -42,6 +43,8 @@ mod settings;
 mod sse;
 mod tape;
 
+pub(crate) use described::{described, leave_out};
+pub(crate) use environment::variable;
 pub(crate) use errors::from_body;
 pub(crate) use provider::WireProvider;
 pub(crate) use repair::History;
