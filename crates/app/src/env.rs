@@ -40,6 +40,7 @@ pub const OFFERED: &[&str] = &[
     "OPENAI_BASE_URL",
     "VLLM_API_KEY",
     "VLLM_BASE_URL",
+    "VLLM_STREAM_IDLE_TIMEOUT",
     "ALL_PROXY",
     "HTTPS_PROXY",
     "HTTP_PROXY",

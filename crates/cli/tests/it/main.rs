@@ -10,5 +10,7 @@
 
 mod desk;
 mod kills;
+mod llama;
+mod parts;
 mod plan;
 mod run;

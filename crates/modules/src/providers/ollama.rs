@@ -43,8 +43,6 @@ pub(super) struct Config {
     keep_alive: Option<Value>,
     /// Makes answers repeatable.
     seed: Option<i64>,
-    /// Taken and without effect; `ollama pull` fetches models.
-    auto_pull: bool,
     /// Taken; the same as `debug: raw`.
     raw_debug: bool,
 }
@@ -58,7 +56,6 @@ impl Default for Config {
             enable_thinking: true,
             keep_alive: None,
             seed: None,
-            auto_pull: false,
             raw_debug: false,
         }
     }
@@ -167,16 +164,14 @@ impl Module for Ollama {
         ModuleKind::Provider
     }
 
-    async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+    async fn mount(&self, mut config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+        wire::leave_out(cx, &mut config, &[("auto_pull", "fetch models with `ollama pull`")]);
         let (mut settings, config) = wire::read::<Config>(cx, config, json!({"first_byte_timeout": 600}))?;
         settings.raw = settings.raw || config.raw_debug;
         settings.base_url = settings.base_url.or_else(|| config.host.clone());
         let settings = settings.with_key(cx, &["OLLAMA_API_KEY"]).await;
         let mut settings = settings.with_base_url(cx, &["OLLAMA_HOST"], Some(USUAL_PLACE)).await;
         settings.base_url = settings.base_url.as_deref().map(address);
-        if config.auto_pull {
-            cx.warn("`auto_pull` has no effect; fetch models with `ollama pull`");
-        }
         let service = Native { config, key: settings.key().map(str::to_owned) };
         let provider = Arc::new(WireProvider::new(service, settings, cx).await?);
         cx.mount_provider(provider.clone());

@@ -21,6 +21,9 @@ const KEYS: &[&str] = &["VLLM_API_KEY"];
 const PLACES: &[&str] = &["VLLM_BASE_URL"];
 const USUAL_PLACE: &str = "http://localhost:8000/v1";
 
+/// Seconds between two parts of an answer: a busy server lets some wait long.
+const IDLE: f64 = 300.0;
+
 /// Chat Completions, and a server that knows its limits.
 struct Served(Protocol);
 
@@ -75,7 +78,9 @@ impl Module for Vllm {
     }
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
-        let defaults = json!({"idle_timeout": 300});
+        let patience = wire::variable(&cx.coordinator, "VLLM_STREAM_IDLE_TIMEOUT").await;
+        let patience = patience.and_then(|seconds| seconds.trim().parse::<f64>().ok()).unwrap_or(IDLE);
+        let defaults = json!({"idle_timeout": patience});
         let (settings, config) = wire::read::<chat_completions::Config>(cx, config, defaults)?;
         let settings = settings.with_key(cx, KEYS).await.with_base_url(cx, PLACES, Some(USUAL_PLACE)).await;
         let about = About {
