@@ -236,6 +236,49 @@ async fn a_turn_tells_its_requests_and_keeps_what_the_server_said() {
 }
 
 #[tokio::test]
+async fn every_block_of_a_stream_is_told_from_its_start_to_its_end() {
+    let acts = [
+        vec![
+            opened(),
+            delta(json!({"reasoning": "Hm."})),
+            delta(json!({"content": "one "})),
+            delta(json!({"content": "two"})),
+            delta(json!({"tool_calls": [call(0, "a", "look", "{}")]})),
+        ],
+        done("tool_calls"),
+    ];
+    let server = FaultServer::start(vec![acts.concat()]).await;
+    let (provider, hub, _) = provider(&server, json!({})).await;
+    let recorder = hub.recorder();
+    ask(&*provider, request(json!({"messages": [{"role": "user", "content": "hi"}]}))).await;
+    let told: Vec<_> = recorder
+        .events("llm:*")
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("llm:stream_block"))
+        .map(|(name, data)| {
+            let what = data.get("text").or_else(|| data.get("name")).and_then(Value::as_str).unwrap_or("");
+            let at = data.get("sequence").and_then(Value::as_u64).map_or(String::new(), |at| at.to_string());
+            let (index, kind) = (&data["block_index"], data["block_type"].as_str().unwrap());
+            format!("{} {index} {kind} {at}{what}", name.trim_start_matches("llm:stream_block_"))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "start 0 thinking ",
+            "delta 0 thinking 0Hm.",
+            "end 0 thinking ",
+            "start 1 text ",
+            "delta 1 text 0one ",
+            "delta 1 text 1two",
+            "end 1 text ",
+            "start 2 tool_use look",
+            "end 2 tool_use ",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_cancel_closes_the_connection() {
     let server = FaultServer::start(vec![vec![opened(), delta(json!({"content": "a"})), Act::Hang]]).await;
     let (provider, _hub, _) = provider(&server, json!({})).await;
