@@ -423,7 +423,8 @@ impl<S: Service> Provider for WireProvider<S> {
 
     async fn complete(&self, request: ChatRequest, cx: &ProviderCx) -> Result<ChatResponse, LlmError> {
         // Boxed: a session holds its turn's futures, and most of the time nothing is asked.
-        Box::pin(self.ask(&request, cx)).await
+        let answer = Box::pin(self.ask(&request, cx)).await;
+        answer.map_err(|error| self.signed(error, self.model(&request)))
     }
 
     fn parse_tool_calls(&self, response: &ChatResponse) -> Vec<ToolCall> {
