@@ -87,6 +87,19 @@ impl Protocol {
         Self { about, config, key: settings.key().map(str::to_owned) }
     }
 
+    /// The protocol as nobody configured it, for tests of all mappers.
+    #[cfg(test)]
+    pub(super) fn plain() -> Self {
+        let about = About {
+            id: NAME.to_owned(),
+            display_name: String::new(),
+            credential_env_vars: KEYS,
+            capabilities: CAPABILITIES,
+            default_model: "m".to_owned(),
+        };
+        Self::new(about, Config::default(), &Settings::default())
+    }
+
     fn signed(&self, call: Call) -> Call {
         match &self.key {
             Some(key) => call.header("authorization", format!("Bearer {key}")),

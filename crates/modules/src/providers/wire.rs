@@ -79,6 +79,11 @@ pub(crate) trait Service: Send + Sync + 'static {
 
     /// Whether an answer that broke off can be gone on with behind its whole blocks.
     fn resumes(&self) -> Resumes;
+
+    /// The error as this service means it, such as one that asks for more patience.
+    fn judge(&self, error: LlmError) -> LlmError {
+        error
+    }
 }
 
 /// Reads one answer. Pure: what it must remember between frames it keeps in itself.

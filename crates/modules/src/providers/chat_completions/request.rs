@@ -8,6 +8,7 @@ use amplifier_protocol::message::{Content, Message, Role};
 use amplifier_protocol::tool::{ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
+use super::super::blocks::THOUGHT_SIGNATURE;
 use super::super::wire::{Ask, Delivery, History};
 use super::{Config, Replay};
 
@@ -206,7 +207,8 @@ fn tool_call(call: &ToolCall) -> Value {
     let mut wire =
         json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}});
     if let Value::Object(wire) = &mut wire {
-        for (key, value) in &call.extra {
+        // The proof of another service is not for this one.
+        for (key, value) in call.extra.iter().filter(|(key, _)| *key != THOUGHT_SIGNATURE) {
             wire.entry(key.clone()).or_insert_with(|| value.clone());
         }
     }

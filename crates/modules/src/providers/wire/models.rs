@@ -37,6 +37,8 @@ static CATALOGUE: LazyLock<Vec<Known>> = LazyLock::new(|| {
 
 /// What is known about a model of a provider.
 pub(crate) fn known(provider: &str, model: &str) -> Option<&'static Known> {
+    // Deployments are mostly named like the models they are of.
+    let provider = provider.strip_prefix("azure-").unwrap_or(provider);
     // Gateways put the vendor in front, as in `anthropic/claude-…`.
     let (vendor, plain) = model.split_once('/').unwrap_or((provider, model));
     let rows = CATALOGUE.iter().filter(|known| known.provider == provider || known.provider == vendor);

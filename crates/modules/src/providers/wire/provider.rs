@@ -191,7 +191,7 @@ impl<S: Service> WireProvider<S> {
                 Err(self.break_off(error, answer, progress, cx).await)
             }
         };
-        let result = result.map_err(|error| self.signed(error, model));
+        let result = result.map_err(|error| self.signed(self.service.judge(error), model));
         self.teller.response(model, &result, began.elapsed(), cx).await;
         result
     }

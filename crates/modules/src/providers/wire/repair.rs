@@ -106,7 +106,7 @@ fn pair(messages: &[Arc<Message>]) -> (Messages, Vec<ToolCall>) {
     for (at, message) in messages.iter().enumerate() {
         match message.role {
             Role::Tool => continue,
-            Role::Assistant => paired.push(Arc::clone(message)),
+            Role::Assistant => paired.push(calling_once(message)),
             _ => {
                 paired.push(Arc::clone(message));
                 continue;
@@ -135,6 +135,35 @@ fn pair(messages: &[Arc<Message>]) -> (Messages, Vec<ToolCall>) {
         }
     }
     (paired, missing)
+}
+
+/// The message with each of its calls once: a second one of the same id has no result of its own.
+fn calling_once(message: &Arc<Message>) -> Arc<Message> {
+    let repeats = |ids: &mut dyn Iterator<Item = &str>| {
+        let mut seen = HashSet::new();
+        ids.any(|id| !seen.insert(id.to_owned()))
+    };
+    let among_blocks = match &message.content {
+        Content::Blocks(blocks) => repeats(&mut blocks.iter().filter_map(called)),
+        Content::Text(_) => false,
+    };
+    if !among_blocks && !repeats(&mut message.tool_calls.iter().map(|call| call.id.as_str())) {
+        return Arc::clone(message);
+    }
+    let (mut once, mut seen) = (Message::clone(message), HashSet::new());
+    once.tool_calls.retain(|call| seen.insert(call.id.clone()));
+    if let Content::Blocks(blocks) = &mut once.content {
+        let mut seen = HashSet::new();
+        blocks.retain(|block| called(block).is_none_or(|id| seen.insert(id.to_owned())));
+    }
+    Arc::new(once)
+}
+
+fn called(block: &ContentBlock) -> Option<&str> {
+    match block {
+        ContentBlock::ToolCall(call) => Some(call.id.as_str()),
+        _ => None,
+    }
 }
 
 /// Some services want the tool's name beside its result.
