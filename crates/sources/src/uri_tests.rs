@@ -70,8 +70,7 @@ fn files_paths_and_archives_are_read() {
     assert_eq!(parsed("file://./rel"), file(FileForm::Url, "./rel", ""));
     assert_eq!(parsed("file://localhost/a"), file(FileForm::Url, "/a", ""));
     assert_eq!(parsed("file:///C:/x"), file(FileForm::Url, "C:/x", ""));
-    for plain in
-        ["/abs#subdirectory=x", "./rel", "../rel", "~/x", "C:/x/y", r"C:\x", r"\\server\share", "."]
+    for plain in ["/abs#subdirectory=x", "./rel", "../rel", "~/x", "C:/x/y", r"C:\x", r"\\server\share", "."]
     {
         assert_eq!(parsed(plain), file(FileForm::Plain, plain, ""), "{plain}");
     }

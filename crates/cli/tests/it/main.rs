@@ -8,8 +8,10 @@
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
+mod backup;
 mod desk;
 mod kills;
+mod module;
 mod llama;
 mod parts;
 mod plan;
