@@ -25,6 +25,7 @@ use crate::orchestrators::loop_basic::LoopBasic;
 use crate::orchestrators::loop_events::LoopEvents;
 use crate::orchestrators::loop_streaming::LoopStreaming;
 use crate::providers::mock::Mock;
+use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
@@ -54,6 +55,7 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &Simple,
     &Persistent,
     &Mock,
+    &ApplyPatch,
     &Bash,
     &Echo,
     &Filesystem,

@@ -7,6 +7,7 @@
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
+mod apply_patch;
 mod bash;
 mod bash_ends;
 mod bash_sandbox;
@@ -35,6 +36,7 @@ mod pictures;
 mod provider_mock;
 mod schedulers;
 mod search;
+mod seed_configs;
 mod skills;
 mod stage;
 mod status_context;
@@ -42,5 +44,6 @@ mod streaming_ui;
 mod task;
 mod todo;
 mod web;
+mod web_save;
 mod web_server;
 mod workshop;
