@@ -1,4 +1,5 @@
 //! `cargo xtask bench kernel`: our kernel and the public Python package on the same work, in one table with the goals.
+//! `cargo xtask bench bundles`: a root with fifty includes, cold and warm.
 //!
 //! The work itself is in `crates/modules/benches/kernel.rs` and `xtask/bench/public_kernel.py`; both print one JSON object
 //! per measurement. This file runs them; it measures nothing.
@@ -40,7 +41,7 @@ pub(crate) fn kernel(workspace: &Workspace) -> Result<usize, TaskError> {
         Ok(run) => (run, None),
         Err(error) => (Run::default(), Some(chain(&error))),
     };
-    let rows = goals::judge(&ours, &public);
+    let rows = goals::judge(goals::KERNEL, &ours, &public);
     say(&table::render(&rows))?;
     for (who, run) in [("ours", &ours), ("public", &public)] {
         for note in run.notes() {
@@ -53,6 +54,24 @@ pub(crate) fn kernel(workspace: &Workspace) -> Result<usize, TaskError> {
     let unmet = rows.iter().filter(|row| row.verdict == goals::Verdict::NotMet).count();
     say(&table::summary(&rows))?;
     Ok(unmet)
+}
+
+/// Measures the bundle layer and prints the table. Returns how many goals were not met.
+pub(crate) fn bundles(workspace: &Workspace) -> Result<usize, TaskError> {
+    let mut command = Command::new("cargo");
+    command.args(["bench", "--quiet", "-p", "amplifier-bundle", "--bench", "compose", "--", "--json"]);
+    command.current_dir(&workspace.root);
+    let ours = Run::read(&capture(&mut command, OUR_LIMIT)?.stdout);
+    if ours.is_empty() {
+        return Err(TaskError::NoMeasurement {
+            command: "cargo bench -p amplifier-bundle --bench compose".into(),
+        });
+    }
+    let rows = goals::judge(goals::BUNDLES, &ours, &Run::default());
+    say(&table::render(&rows))?;
+    say("the public column is empty: its bundle layer is in no package index")?;
+    say(&table::summary(&rows))?;
+    Ok(rows.iter().filter(|row| row.verdict == goals::Verdict::NotMet).count())
 }
 
 /// Makes the environment if need be and runs the Python bench in it.

@@ -1,6 +1,7 @@
 //! `cargo xtask gen`: reference pages written from the types, and the check that the committed ones are current.
 //! Pages that people write are none of its business.
 
+mod bundles;
 mod events;
 mod schema;
 
@@ -18,7 +19,11 @@ struct Page {
 
 /// Every page we generate.
 fn pages() -> Result<Vec<Page>, TaskError> {
-    Ok(vec![Page { path: "docs/reference/events.md", text: events::page()? }])
+    Ok(vec![
+        Page { path: "docs/reference/events.md", text: events::page()? },
+        Page { path: "schemas/bundle.schema.json", text: bundles::bundle()? },
+        Page { path: "schemas/agent.schema.json", text: bundles::agent()? },
+    ])
 }
 
 /// Writes the pages that differ from what is on disk.

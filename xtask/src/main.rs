@@ -68,6 +68,8 @@ enum Task {
 enum BenchName {
     /// Open and close, emit, turns and many live sessions
     Kernel,
+    /// Load and compose a root with fifty includes
+    Bundles,
 }
 
 fn main() -> ExitCode {
@@ -88,8 +90,11 @@ fn run(task: &Task) -> Result<Outcome, TaskError> {
         Task::Check => check::run(&workspace),
         Task::Gen { check: false } => generate::write(&workspace),
         Task::Gen { check: true } => generate::check(&workspace),
-        Task::Bench { what: BenchName::Kernel, enforce } => {
-            let unmet = bench::kernel(&workspace)?;
+        Task::Bench { what, enforce } => {
+            let unmet = match what {
+                BenchName::Kernel => bench::kernel(&workspace)?,
+                BenchName::Bundles => bench::bundles(&workspace)?,
+            };
             Ok(if *enforce && unmet > 0 { Outcome::Found } else { Outcome::Clean })
         }
         Task::Fuzz { seconds, target } => fuzz::run(&workspace, *seconds, target.as_deref()),

@@ -16,7 +16,7 @@ pub use self::merge::{Budget, merge};
 use crate::bundle::{Access, Bundle, ContextForm, Head, HeadKind, Include, Modules, RosterEntry, Text};
 use crate::error::BundleError;
 use crate::home::Home;
-use crate::include::{Edge, Graph, Namespace};
+use crate::include::{Edge, Graph, LoadLimits, Namespace};
 use crate::node::{Mark, Node, mapping_to_json};
 use crate::notice::Notice;
 use crate::origin::{Overridden, Place};
@@ -99,8 +99,8 @@ pub struct Instruction {
 ///
 /// # Errors
 /// [`BundleError::Limit`] when merging takes more than any honest bundle needs.
-pub fn compose(graph: &Graph) -> Result<Composed, BundleError> {
-    let mut budget = Budget::default();
+pub fn compose(graph: &Graph, limits: &LoadLimits) -> Result<Composed, BundleError> {
+    let mut budget = Budget::new(limits.values);
     let mut uses = uses(graph);
     let mut done: HashMap<usize, Composed> = HashMap::new();
     for index in &graph.order {
@@ -298,7 +298,3 @@ fn merge_context(
     // A key that is there keeps its position and takes the later path.
     context.extend(over);
 }
-
-#[cfg(test)]
-#[path = "compose_tests.rs"]
-mod tests;

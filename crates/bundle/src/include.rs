@@ -47,6 +47,8 @@ pub struct LoadLimits {
     pub file_bytes: u64,
     /// Bytes in all.
     pub total_bytes: u64,
+    /// Values merged in all: far above what honest bundles need, far below what hurts.
+    pub values: usize,
     /// Fetches at the same time.
     pub parallel: usize,
     /// Bounds of one file's YAML.
@@ -61,6 +63,7 @@ impl Default for LoadLimits {
             depth: 64,
             file_bytes: 8 << 20,
             total_bytes: 64 << 20,
+            values: 2_000_000,
             parallel: 16,
             yaml: YamlLimits::default(),
         }
@@ -157,8 +160,8 @@ struct Request {
 
 impl<F: Fetch> Loader<'_, F> {
     async fn run(&mut self, reference: &str, base: &Path) -> Result<(), BundleError> {
-        // The reference stands in no file; it is read as if it stood in one in the base folder.
-        let home = Home::local(base.join("-"), base);
+        // The reference stands in no file; it is read as if it stood in one in the base folder, whose tree is its own.
+        let home = Home::local(base.join("-"), base.join("-"));
         let mut target = locate::target(self.fetch, &home, reference, |_| None)?;
         if let Target::Namespace { namespace, .. } = &target {
             let namespace = namespace.clone();
@@ -396,7 +399,7 @@ fn chain_of(error: &BundleError) -> String {
     text
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

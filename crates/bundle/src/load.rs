@@ -43,7 +43,7 @@ pub async fn load_bundle<F: Fetch>(
     options: &LoadOptions,
 ) -> Result<LoadedBundle, BundleError> {
     let graph = include::load(fetch, reference, base, options).await?;
-    let mut composed = compose::compose(&graph)?;
+    let mut composed = compose::compose(&graph, &options.limits)?;
     let agents = agent::entries(fetch, &mut composed, &options.limits);
     let context = context::resolve(fetch, &mut composed);
     let plan = plan::draft(&composed, agents);

@@ -172,7 +172,7 @@ fn module_node(mut node: Node, slot: Slot) -> Node {
     rest.retain(|_, entry| entry.node.mark != Mark::Delete);
     // `id` is what bundles call the name of a provider's instance.
     if slot == Slot::Provider
-        && !rest.get("instance_id").is_some_and(|entry| !entry.node.is_null())
+        && rest.get("instance_id").is_none_or(|entry| entry.node.is_null())
         && rest.get("id").is_some_and(|entry| entry.node.as_text().is_some())
         && let Some(id) = rest.shift_remove("id")
     {

@@ -54,7 +54,7 @@ fn word(verdict: Verdict) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::goals::judge;
+    use super::super::goals::{KERNEL, judge};
     use super::super::measurement::Run;
     use super::*;
 
@@ -62,7 +62,7 @@ mod tests {
     fn the_table_lines_up_and_the_summary_counts() {
         let ours = Run::read("{\"name\":\"emit_0\",\"value\":300,\"unit\":\"ns\"}");
         let public = Run::read("{\"name\":\"emit_0\",\"value\":340,\"unit\":\"us\"}");
-        let rows = judge(&ours, &public);
+        let rows = judge(KERNEL, &ours, &public);
         let text = render(&rows);
         let line = text.lines().find(|line| line.starts_with("emit_0")).unwrap();
         let words: Vec<_> = line.split_whitespace().collect();

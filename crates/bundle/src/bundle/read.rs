@@ -35,7 +35,7 @@ pub const BUNDLE_KEYS: [&str; 15] = [
 ];
 
 /// Keys of `session` that are read somewhere; others are passed on to the plan.
-const SESSION_KEYS: [&str; 12] = [
+pub const SESSION_KEYS: [&str; 12] = [
     "orchestrator",
     "orchestrator_source",
     "context",
@@ -50,7 +50,8 @@ const SESSION_KEYS: [&str; 12] = [
     "settings",
 ];
 
-const SPAWN_KEYS: [&str; 6] =
+/// Keys of `spawn` that are read somewhere; others are passed on to the plan.
+pub const SPAWN_KEYS: [&str; 6] =
     ["tools", "exclude_tools", "inherit_tools", "hooks", "exclude_hooks", "inherit_hooks"];
 
 /// Bytes to a bundle: the file's name says which format it has.

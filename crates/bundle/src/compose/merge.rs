@@ -12,18 +12,16 @@ use crate::origin::{Overridden, Place};
 /// How much merging one composition may do, counted in values.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
+    limit: usize,
     left: usize,
 }
 
-const VALUES: usize = 20_000_000;
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { left: VALUES }
-    }
-}
-
 impl Budget {
+    /// A budget of so many values.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, left: limit }
+    }
+
     /// Takes from it.
     ///
     /// # Errors
@@ -34,7 +32,7 @@ impl Budget {
                 self.left = left;
                 Ok(())
             }
-            None => Err(BundleError::Limit { what: "the number of values merged", limit: VALUES }),
+            None => Err(BundleError::Limit { what: "the number of values merged", limit: self.limit }),
         }
     }
 }
@@ -93,12 +91,13 @@ fn merge_lists(base: &mut Vec<Node>, over: Vec<Node>, budget: &mut Budget) -> Re
     let below = std::mem::take(base);
     for item in below.into_iter().chain(over) {
         budget.spend(item.count())?;
-        match known.get(&identity(&item)).and_then(|at| base.get_mut(*at)) {
+        let identity = identity(&item);
+        match known.get(&identity).and_then(|at| base.get_mut(*at)) {
             // Equal items are one item; only `!delete` and its undoing change it.
             Some(found) if found.mark != item.mark => merge(found, item, budget)?,
             Some(_) => {}
             None => {
-                known.insert(identity(&item), base.len());
+                known.insert(identity, base.len());
                 base.push(item);
             }
         }
