@@ -44,12 +44,20 @@ impl Profile {
         for at in 1..layers.len() {
             replace_other_modules(&mut layers, at);
         }
-        let mut composed = compose::stack(layers.iter().map(|(_, file)| &file.bundle), &LoadLimits::default())?;
+        let mut composed =
+            compose::stack(layers.iter().map(|(_, file)| &file.bundle), &LoadLimits::default())?;
         let mut notices: Vec<_> = layers.iter().flat_map(|(_, file)| file.notices.clone()).collect();
         notices.append(&mut composed.notices);
         let [ui, task] = ["ui", "task"].map(|key| merged(&layers, key));
-        let profile =
-            Self { id: id.clone(), dir: share.profile_dir(id), layers, composed, ui: ui?, task: task?, notices };
+        let profile = Self {
+            id: id.clone(),
+            dir: share.profile_dir(id),
+            layers,
+            composed,
+            ui: ui?,
+            task: task?,
+            notices,
+        };
         profile.check_slots()?;
         Ok(profile)
     }
@@ -99,12 +107,11 @@ fn chain(share: &Share, id: &ProfileId) -> Result<Vec<(ProfileId, ProfileFile)>,
         let extends = file.extends();
         found.push((next.clone(), file));
         let Some(extends) = extends else { return Ok(found) };
-        let base = base_id(share, &next, &extends.text)
-            .ok_or_else(|| ProfileError::NoBase {
-                place: extends.place.clone(),
-                base: extends.text.clone(),
-                id: next.to_string(),
-            })?;
+        let base = base_id(share, &next, &extends.text).ok_or_else(|| ProfileError::NoBase {
+            place: extends.place.clone(),
+            base: extends.text.clone(),
+            id: next.to_string(),
+        })?;
         if let Some(at) = found.iter().position(|(known, _)| *known == base) {
             let circle = found.iter().skip(at).map(|(id, _)| id).chain([&base]);
             let chain = circle.map(ToString::to_string).collect();

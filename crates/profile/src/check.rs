@@ -117,9 +117,14 @@ impl Profiles {
             match lock.resources.find(reference.slot, name) {
                 None => found.push(format!("`{name}` is new")),
                 Some(locked) if locked.reference != reference.shown => {
-                    found.push(format!("`{name}` came from `{}`, now `{}`", locked.reference, reference.shown));
+                    found.push(format!(
+                        "`{name}` came from `{}`, now `{}`",
+                        locked.reference, reference.shown
+                    ));
                 }
-                Some(_) if !target.exists() => found.push(format!("`{}` is missing", shown(&target, profile))),
+                Some(_) if !target.exists() => {
+                    found.push(format!("`{}` is missing", shown(&target, profile)))
+                }
                 Some(locked) if !is_in_place(&target, locked, &self.fetcher) => {
                     found.push(format!("`{}` is not what was locked", shown(&target, profile)));
                 }

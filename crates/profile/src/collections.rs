@@ -59,8 +59,10 @@ impl Collections {
             Err(ReadError::Missing) => return Ok(Self::default()),
             bytes => bytes.map_err(|source| ProfileError::Read { path: path.clone(), source })?,
         };
-        let text = String::from_utf8(bytes)
-            .map_err(|_| ProfileError::Read { path: path.clone(), source: ReadError::Io("it is not UTF-8 text".into()) })?;
+        let text = String::from_utf8(bytes).map_err(|_| ProfileError::Read {
+            path: path.clone(),
+            source: ReadError::Io("it is not UTF-8 text".into()),
+        })?;
         Self::parse(&path, &text)
     }
 
@@ -91,23 +93,27 @@ impl Collections {
             text.push('\n');
         }
         if self.entries.is_empty() {
-            text = text.lines().filter(|line| !line.trim_start().starts_with("collections:")).fold(
-                String::new(),
-                |text, line| text + line + "\n",
-            );
+            text = text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("collections:"))
+                .fold(String::new(), |text, line| text + line + "\n");
             text.push_str("collections:\n");
         }
         let indent = self.entries.values().next().map_or(2, |entry| entry.place.column.saturating_sub(1));
         let pad = " ".repeat(usize::try_from(indent.max(1)).unwrap_or(2));
         let deeper = pad.repeat(2);
-        let addition =
-            format!("{pad}{name}:\n{deeper}source: {}\n{deeper}installed_at: {}\n", scalar(source), scalar(at));
+        let addition = format!(
+            "{pad}{name}:\n{deeper}source: {}\n{deeper}installed_at: {}\n",
+            scalar(source),
+            scalar(at)
+        );
         let appended = format!("{text}{addition}");
         let expected = |read: &Self| {
             read.entries.len() == self.entries.len() + 1
-                && read.entries.last().is_some_and(|(last, entry)| {
-                    last == name && entry.source.as_deref() == Some(source)
-                })
+                && read
+                    .entries
+                    .last()
+                    .is_some_and(|(last, entry)| last == name && entry.source.as_deref() == Some(source))
         };
         if Self::parse(path, &appended).is_ok_and(|read| expected(&read)) {
             return Ok(appended);
@@ -177,7 +183,9 @@ fn written(entries: &serde_json::Map<String, serde_json::Value>) -> String {
                     text.push_str(&format!("    {}: {value}\n", scalar(key)));
                 }
             }
-            None => text.push_str(&format!(" {}\n", entry.as_str().map_or_else(|| entry.to_string(), scalar))),
+            None => {
+                text.push_str(&format!(" {}\n", entry.as_str().map_or_else(|| entry.to_string(), scalar)))
+            }
         }
     }
     text
@@ -187,7 +195,8 @@ fn written(entries: &serde_json::Map<String, serde_json::Value>) -> String {
 fn scalar(text: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || "+-_./:@#=?&%~".contains(c);
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.');
-    let ends = !text.ends_with(':') && !matches!(text, "null" | "true" | "false" | "yes" | "no" | "on" | "off");
+    let ends =
+        !text.ends_with(':') && !matches!(text, "null" | "true" | "false" | "yes" | "no" | "on" | "off");
     let time = text.len() == 20 && text.ends_with('Z');
     if (begins && ends && text.chars().all(bare) && !text.starts_with("...")) || time {
         return text.to_owned();

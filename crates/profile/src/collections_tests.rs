@@ -18,7 +18,8 @@ fn removed(text: &str, name: &str) -> String {
 
 #[test]
 fn an_entry_is_added_and_the_lines_of_others_stay() {
-    let entry = "  mine:\n    source: git+https://h/o/r@v1#subdirectory=p\n    installed_at: 2025-11-28T10:30:00Z\n";
+    let entry =
+        "  mine:\n    source: git+https://h/o/r@v1#subdirectory=p\n    installed_at: 2025-11-28T10:30:00Z\n";
     let source = "git+https://h/o/r@v1#subdirectory=p";
     assert_eq!(added("", source), format!("collections:\n{entry}"));
     assert_eq!(added("# ours\ncollections:\n", source), format!("# ours\ncollections:\n{entry}"));
@@ -32,7 +33,8 @@ fn an_entry_is_added_and_the_lines_of_others_stay() {
 fn a_file_in_another_style_keeps_its_values() {
     let text = added("{collections: {a: {source: /x, note: 'b: c'}}}\n", "/y z");
     let read = registry(&text);
-    let sources: Vec<_> = read.entries.iter().map(|(name, entry)| (name.as_str(), entry.source.as_deref())).collect();
+    let sources: Vec<_> =
+        read.entries.iter().map(|(name, entry)| (name.as_str(), entry.source.as_deref())).collect();
     assert_eq!(sources, [("a", Some("/x")), ("mine", Some("/y z"))]);
     assert!(text.contains("note: \"b: c\""), "{text}");
     assert_eq!(registry(&removed(&text, "a")).entries.len(), 1);

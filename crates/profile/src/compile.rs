@@ -17,7 +17,9 @@ use futures_util::stream::{self, StreamExt};
 use crate::chain::Profile;
 use crate::copy::{Copier, Package, find_package};
 use crate::error::ProfileError;
-use crate::lock_file::{LOCK_FILE, LOCK_VERSION, LockedBase, LockedResource, LockedResources, ProfileLock, stamp};
+use crate::lock_file::{
+    LOCK_FILE, LOCK_VERSION, LockedBase, LockedResource, LockedResources, ProfileLock, stamp,
+};
 use crate::mount_type::MountType;
 use crate::profiles::{ProfileContext, Profiles, blocking};
 use crate::reference::{self, Reference, Slot};

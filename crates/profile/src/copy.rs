@@ -87,7 +87,9 @@ pub(crate) fn find_package(folder: &Path, expected: &str) -> io::Result<Package>
         [only] => Ok(Package::Python { package: only.clone(), project }),
         _ => {
             let names = found.iter().filter_map(|path| path.file_name());
-            Ok(Package::Missing { found: names.map(|name| format!("`{}`", name.to_string_lossy())).collect() })
+            Ok(Package::Missing {
+                found: names.map(|name| format!("`{}`", name.to_string_lossy())).collect(),
+            })
         }
     }
 }
@@ -179,7 +181,8 @@ impl<'l> Copier<'l> {
         let written = fs::read_link(from).map_err(at("read the link", from))?;
         let real = from.canonicalize().map_err(|_| refused())?;
         let top = top.canonicalize().map_err(at("look for", top))?;
-        let relative = written.components().all(|part| !matches!(part, Component::RootDir | Component::Prefix(_)));
+        let relative =
+            written.components().all(|part| !matches!(part, Component::RootDir | Component::Prefix(_)));
         if relative && real.starts_with(&top) && real != top {
             self.count(0)?;
             return make_link(&written, to).map_err(at("link", to));

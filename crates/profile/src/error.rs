@@ -85,7 +85,10 @@ pub enum ProfileError {
     ContextNotFolder { place: Place, reference: String },
     #[error("{place}: the agent `{name}` is one file of text; `{reference}` is {found}")]
     AgentNotText { place: Place, name: String, reference: String, found: &'static str },
-    #[error("{place}: `{reference}` holds no module `{id}`: expected the folder `{expected}` in it{}", found_instead(found))]
+    #[error(
+        "{place}: `{reference}` holds no module `{id}`: expected the folder `{expected}` in it{}",
+        found_instead(found)
+    )]
     NoPackage { place: Place, id: String, reference: String, expected: String, found: Vec<String> },
     #[error("{place}: `{reference}` cannot be copied")]
     Copy {
@@ -150,7 +153,9 @@ impl Rejection {
             }
             Self::Unclosed => "add a line `---` after the YAML",
             Self::NoSchemaVersion | Self::SchemaVersion(_) => "write `schema_version: 2` below `profile:`",
-            Self::NoName | Self::BadName(_) => "write `name:` below `profile:`, in letters, digits, `-`, `_` and `.`",
+            Self::NoName | Self::BadName(_) => {
+                "write `name:` below `profile:`, in letters, digits, `-`, `_` and `.`"
+            }
             Self::NoVersion => "write `version: 1.0.0` below `profile:`",
             Self::NoSlot(_) => "name the module, here or in the profile that this one extends",
         }
@@ -202,7 +207,9 @@ impl ProfileError {
             Self::NotCompiled { id, .. } => return Some(format!("run `amplifier profile compile {id}`")),
             Self::TwoSources { .. } => "a profile has one folder for each module: choose one of the sources",
             Self::SameName { .. } => "give one of them another `profile.name`",
-            Self::NoPackage { .. } => "point `source` at the folder that holds the package, with `#subdirectory=`",
+            Self::NoPackage { .. } => {
+                "point `source` at the folder that holds the package, with `#subdirectory=`"
+            }
             _ => return None,
         };
         Some(text.to_owned())

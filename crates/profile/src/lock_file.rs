@@ -92,9 +92,8 @@ impl ProfileLock {
 impl LockedResources {
     /// What the lock says about a reference.
     pub fn find(&self, slot: Slot, name: &str) -> Option<&LockedResource> {
-        let named = |list: &'_ [LockedResource]| {
-            list.iter().position(|locked| locked.name.as_deref() == Some(name))
-        };
+        let named =
+            |list: &'_ [LockedResource]| list.iter().position(|locked| locked.name.as_deref() == Some(name));
         let one = |locked: &Option<LockedResource>| {
             locked.as_ref().is_some_and(|locked| locked.name.as_deref() == Some(name))
         };

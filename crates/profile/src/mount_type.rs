@@ -25,8 +25,7 @@ const PREFIXES: [(&str, MountType); 7] = [
 
 impl MountType {
     /// In the order in which plans are written.
-    pub const ALL: [Self; 5] =
-        [Self::Orchestrator, Self::Context, Self::Providers, Self::Tools, Self::Hooks];
+    pub const ALL: [Self; 5] = [Self::Orchestrator, Self::Context, Self::Providers, Self::Tools, Self::Hooks];
 
     /// The name of the folder, and of the section of a plan.
     pub fn as_str(self) -> &'static str {

@@ -103,7 +103,9 @@ impl Planner<'_> {
         match (named, session) {
             (Some(name), _) => name.place.clone(),
             (None, Some(session)) => session.place.clone(),
-            (None, None) => Place::start(&std::sync::Arc::new(amplifier_bundle::origin::SourceFile::new("", ""))),
+            (None, None) => {
+                Place::start(&std::sync::Arc::new(amplifier_bundle::origin::SourceFile::new("", "")))
+            }
         }
     }
 
@@ -156,7 +158,8 @@ impl Planner<'_> {
         let written = rest.shift_remove("source");
         match self.source(mount, &id) {
             Some(source) => {
-                let mut source = Node::text(source, written.as_ref().map_or(&node.place, |entry| &entry.node.place));
+                let mut source =
+                    Node::text(source, written.as_ref().map_or(&node.place, |entry| &entry.node.place));
                 if let Some(written) = &written {
                     source.overrode.clone_from(&written.node.overrode);
                 }

@@ -153,7 +153,12 @@ impl List<'_> {
                 return Ok(());
             }
             let (first, second) = (known.shown.clone(), shown);
-            return Err(ProfileError::TwoSources { place: place.clone(), name: name.to_owned(), first, second });
+            return Err(ProfileError::TwoSources {
+                place: place.clone(),
+                name: name.to_owned(),
+                first,
+                second,
+            });
         }
         if let (SourceUri::File(file), Some(home)) = (&uri, home)
             && !home.is_local()
@@ -182,7 +187,8 @@ impl List<'_> {
         }
         let Some(record) = CollectionRecord::read(share, &id.collection) else { return Ok(()) };
         let Some(own) = record.context.as_deref() else { return Ok(()) };
-        let Some(place) = self.profile.head().and_then(|head| head.name.as_ref()).map(|name| &name.place) else {
+        let Some(place) = self.profile.head().and_then(|head| head.name.as_ref()).map(|name| &name.place)
+        else {
             return Ok(());
         };
         let text = match &record.tree {

@@ -99,7 +99,8 @@ impl ModuleSource for ProfileModule {
         match self.paths.iter().find(|path| path.is_dir()) {
             Some(path) => Ok(Resolved::Folder(path.clone())),
             None => {
-                let tried = self.paths.iter().map(|path| format!("Module path not found: {}", path.display()));
+                let tried =
+                    self.paths.iter().map(|path| format!("Module path not found: {}", path.display()));
                 Err(SourceError::NotFound { id: self.id.clone(), tried: tried.collect() })
             }
         }

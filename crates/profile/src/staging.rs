@@ -100,7 +100,8 @@ impl Staging {
             let entry = entry.map_err(ProfileError::io("read", old))?;
             let name = entry.file_name();
             let to = self.place.join(&name);
-            let is_ours = name.to_str().is_some_and(|name| made.contains(name) || name.starts_with(".write-"));
+            let is_ours =
+                name.to_str().is_some_and(|name| made.contains(name) || name.starts_with(".write-"));
             if !is_ours && fs::symlink_metadata(&to).is_err() {
                 fs::rename(entry.path(), &to).map_err(ProfileError::io("keep", &to))?;
             }

@@ -150,7 +150,8 @@ impl Profiles {
             source: error,
         })?;
         let _guard = self.guard(name.as_str(), cx).await?;
-        let before = CollectionRecord::read(&self.share, name).filter(|record| record.source == uri.to_string());
+        let before =
+            CollectionRecord::read(&self.share, name).filter(|record| record.source == uri.to_string());
         if let Some(before) = &before
             && !matches!(before.tree, Tree::Local(_))
             && cx.freshness != Freshness::Refresh
