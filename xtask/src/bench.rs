@@ -1,13 +1,19 @@
 //! `cargo xtask bench kernel`: our kernel and the public Python package on the same work, in one table with the goals.
-//! `cargo xtask bench bundles`: a root with fifty includes, cold and warm.
+//! `cargo xtask bench modules` is in `bench/modules.rs`, `cargo xtask bench bundles` in `bench/bundles.rs`.
 //!
 //! The work itself is in `crates/modules/benches/kernel.rs` and `xtask/bench/public_kernel.py`; both print one JSON object
 //! per measurement. This file runs them; it measures nothing.
 
+mod bundles;
 mod goals;
 mod measurement;
+mod modules;
 mod table;
 
+pub(crate) use bundles::bundles;
+pub(crate) use modules::modules;
+
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -20,6 +26,9 @@ use measurement::Run;
 /// The public package we measure beside ours, by name and version only.
 const PUBLIC_PACKAGE: &str = "amplifier-core==2.0.2";
 
+/// The package whose benches measure the kernel and the modules.
+const MODULES: &str = "amplifier-modules";
+
 /// A release build of the bench and its dependencies, from nothing, fits into this.
 const OUR_LIMIT: Duration = Duration::from_secs(1800);
 const INSTALL_LIMIT: Duration = Duration::from_secs(300);
@@ -27,50 +36,43 @@ const PUBLIC_LIMIT: Duration = Duration::from_secs(300);
 
 /// Measures both and prints the table. Returns how many goals were not met.
 pub(crate) fn kernel(workspace: &Workspace) -> Result<usize, TaskError> {
-    let mut command = Command::new("cargo");
-    command.args(["bench", "--quiet", "-p", "amplifier-modules", "--bench", "kernel", "--", "--json"]);
-    command.current_dir(&workspace.root);
-    let ours = Run::read(&capture(&mut command, OUR_LIMIT)?.stdout);
-    if ours.is_empty() {
-        return Err(TaskError::NoMeasurement {
-            command: "cargo bench -p amplifier-modules --bench kernel".into(),
-        });
-    }
+    let ours = measure(workspace, MODULES, "kernel", &[])?;
     let public = measure_public(workspace);
     let (public, reason) = match public {
         Ok(run) => (run, None),
         Err(error) => (Run::default(), Some(chain(&error))),
     };
     let rows = goals::judge(goals::KERNEL, &ours, &public);
-    say(&table::render(&rows))?;
-    for (who, run) in [("ours", &ours), ("public", &public)] {
+    let unmet = show(&rows, "public", &[("ours", &ours), ("public", &public)])?;
+    if let Some(reason) = reason {
+        say(&format!("the public column is empty: {reason}"))?;
+    }
+    Ok(unmet)
+}
+
+/// Runs one of our benches and reads what it prints.
+fn measure(workspace: &Workspace, package: &str, bench: &str, options: &[&OsStr]) -> Result<Run, TaskError> {
+    let mut command = Command::new("cargo");
+    command.args(["bench", "--quiet", "-p", package, "--bench", bench, "--", "--json"]);
+    command.args(options).current_dir(&workspace.root);
+    let run = Run::read(&capture(&mut command, OUR_LIMIT)?.stdout);
+    if run.is_empty() {
+        return Err(TaskError::NoMeasurement {
+            command: format!("cargo bench -p {package} --bench {bench}"),
+        });
+    }
+    Ok(run)
+}
+
+/// Prints the table, what the benches had to say, and how many goals were met. Returns how many were not.
+fn show(rows: &[goals::Row], beside: &str, runs: &[(&str, &Run)]) -> Result<usize, TaskError> {
+    say(&table::render(rows, beside))?;
+    for (who, run) in runs {
         for note in run.notes() {
             say(&format!("note ({who}): {note}"))?;
         }
     }
-    if let Some(reason) = reason {
-        say(&format!("the public column is empty: {reason}"))?;
-    }
-    let unmet = rows.iter().filter(|row| row.verdict == goals::Verdict::NotMet).count();
-    say(&table::summary(&rows))?;
-    Ok(unmet)
-}
-
-/// Measures the bundle layer and prints the table. Returns how many goals were not met.
-pub(crate) fn bundles(workspace: &Workspace) -> Result<usize, TaskError> {
-    let mut command = Command::new("cargo");
-    command.args(["bench", "--quiet", "-p", "amplifier-bundle", "--bench", "compose", "--", "--json"]);
-    command.current_dir(&workspace.root);
-    let ours = Run::read(&capture(&mut command, OUR_LIMIT)?.stdout);
-    if ours.is_empty() {
-        return Err(TaskError::NoMeasurement {
-            command: "cargo bench -p amplifier-bundle --bench compose".into(),
-        });
-    }
-    let rows = goals::judge(goals::BUNDLES, &ours, &Run::default());
-    say(&table::render(&rows))?;
-    say("the public column is empty: its bundle layer is in no package index")?;
-    say(&table::summary(&rows))?;
+    say(&table::summary(rows))?;
     Ok(rows.iter().filter(|row| row.verdict == goals::Verdict::NotMet).count())
 }
 

@@ -3,6 +3,7 @@
 
 mod bundles;
 mod events;
+mod modules;
 mod schema;
 
 use std::fs;
@@ -18,9 +19,10 @@ struct Page {
 }
 
 /// Every page we generate.
-fn pages() -> Result<Vec<Page>, TaskError> {
+fn pages(workspace: &Workspace) -> Result<Vec<Page>, TaskError> {
     Ok(vec![
         Page { path: "docs/reference/events.md", text: events::page()? },
+        Page { path: "docs/reference/modules.md", text: modules::page(workspace)? },
         Page { path: "schemas/bundle.schema.json", text: bundles::bundle()? },
         Page { path: "schemas/agent.schema.json", text: bundles::agent()? },
     ])
@@ -28,7 +30,7 @@ fn pages() -> Result<Vec<Page>, TaskError> {
 
 /// Writes the pages that differ from what is on disk.
 pub(crate) fn write(workspace: &Workspace) -> Result<Outcome, TaskError> {
-    for page in pages()? {
+    for page in pages(workspace)? {
         let path = workspace.root.join(page.path);
         if fs::read_to_string(&path).is_ok_and(|text| text == page.text) {
             say(&format!("{} is current", page.path))?;
@@ -47,7 +49,7 @@ pub(crate) fn write(workspace: &Workspace) -> Result<Outcome, TaskError> {
 /// Compares the pages with what is on disk and says where they differ.
 pub(crate) fn check(workspace: &Workspace) -> Result<Outcome, TaskError> {
     let mut outcome = Outcome::Clean;
-    for page in pages()? {
+    for page in pages(workspace)? {
         let path = workspace.root.join(page.path);
         let hint = match fs::read_to_string(&path) {
             Ok(text) => first_difference(&text, &page.text),

@@ -68,7 +68,9 @@ enum Task {
 enum BenchName {
     /// Open and close, emit, turns and many live sessions
     Kernel,
-    /// Load and compose a root with fifty includes
+    /// Compaction, searching beside `rg`, reading and editing, what the standard hooks cost
+    Modules,
+    /// A root with fifty includes: a cold process, a warm load, the composition alone
     Bundles,
 }
 
@@ -93,6 +95,7 @@ fn run(task: &Task) -> Result<Outcome, TaskError> {
         Task::Bench { what, enforce } => {
             let unmet = match what {
                 BenchName::Kernel => bench::kernel(&workspace)?,
+                BenchName::Modules => bench::modules(&workspace)?,
                 BenchName::Bundles => bench::bundles(&workspace)?,
             };
             Ok(if *enforce && unmet > 0 { Outcome::Found } else { Outcome::Clean })

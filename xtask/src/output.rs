@@ -44,6 +44,13 @@ pub(crate) enum TaskError {
         #[source]
         source: serde_json::Error,
     },
+    /// Our own program printed something we cannot read.
+    #[error("what `{command}` printed could not be read")]
+    Printed {
+        command: String,
+        #[source]
+        source: serde_json::Error,
+    },
     /// A name on the command line that we do not know.
     #[error("no fuzz target `{name}`; there are {}", known.join(", "))]
     UnknownTarget { name: String, known: Vec<String> },

@@ -2,7 +2,8 @@
 //! program could do with the same files.
 //!
 //! `cargo xtask bench bundles` runs it. Options: `--json` (one object a line), `--quick` (fewer samples). With
-//! `--once FOLDER` it loads that bundle once and ends: that is the cold process it starts and times.
+//! `--once FOLDER` it loads that bundle once and ends: that is the cold process it starts and times. `--write FOLDER`
+//! leaves the files there for other tools.
 
 use std::error::Error;
 use std::fs;
@@ -27,9 +28,12 @@ type Outcome = Result<(), Box<dyn Error>>;
 fn main() -> Outcome {
     let arguments: Vec<_> = std::env::args().collect();
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    if let Some(at) = arguments.iter().position(|argument| argument == "--once") {
-        let folder = arguments.get(at + 1).ok_or("--once needs a folder")?;
+    let after = |name: &str| arguments.iter().skip_while(|argument| *argument != name).nth(1);
+    if let Some(folder) = after("--once") {
         return runtime.block_on(load(Path::new(folder))).map(|_| ());
+    }
+    if let Some(folder) = after("--write") {
+        return write_files(Path::new(folder));
     }
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     let bench = Bench { is_json: has("--json"), samples: if has("--quick") { 20 } else { 200 } };

@@ -21,7 +21,7 @@ pub use self::namespace::Namespace;
 use crate::bundle::{self, Bundle, Include};
 use crate::error::BundleError;
 use crate::fetch::Fetch;
-use crate::home::Home;
+use crate::home::{Home, shown};
 use crate::notice::{Code, Notice, Strictness};
 use crate::yaml::YamlLimits;
 
@@ -115,7 +115,8 @@ pub enum Edge {
 /// Loads a bundle by address, path or registered name; relative paths start at `base`.
 ///
 /// # Errors
-/// [`BundleError`] when the bundle itself cannot be had, a bound is passed, or in strict mode anything is amiss.
+/// [`BundleError`] when the bundle itself cannot be had, a bound is passed, or in strict mode an include fails or leads
+/// back. Notices are the caller's to judge.
 pub async fn load<F: Fetch>(
     fetch: &F,
     reference: &str,
@@ -337,9 +338,10 @@ impl<F: Fetch> Loader<'_, F> {
     /// missing in a namespace that is there is a mistake in either.
     fn fail(&mut self, request: &Request, error: BundleError) -> Result<(), BundleError> {
         let Include { reference, place } = request.include.clone();
+        let reference = shown(&reference);
         let chain = self.chain(request.from);
         let fatal = match error {
-            BundleError::NothingThere { .. } => locate::names_a_namespace(&reference),
+            BundleError::NothingThere { .. } => locate::names_a_namespace(&request.include.reference),
             BundleError::Limit { .. } => true,
             _ => false,
         };

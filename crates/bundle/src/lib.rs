@@ -18,6 +18,7 @@ pub mod home;
 pub mod include;
 pub mod load;
 pub mod mention;
+pub mod mode;
 pub mod node;
 pub mod notice;
 pub mod origin;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::bundle::{Bundle, Modules};
-use crate::home::Source;
+use crate::home::{Source, shown};
 use crate::include::{Edge, Graph, LoadedFile};
 
 /// A bundle and everything it includes; the first file is the one that was asked for.
@@ -74,7 +74,7 @@ fn file(file: &LoadedFile) -> TreeFile {
     let head = &file.bundle.head;
     let (source, pinned) = match &file.bundle.home.source {
         Source::Local => (None, None),
-        Source::Fetched { uri, pinned } => (Some(uri.clone()), pinned.clone()),
+        Source::Fetched { uri, pinned } => (Some(shown(uri)), pinned.as_deref().map(shown)),
     };
     let includes = file.bundle.includes.iter().zip(&file.edges).map(|(include, edge)| {
         let outcome = match edge {
@@ -82,12 +82,12 @@ fn file(file: &LoadedFile) -> TreeFile {
             Edge::Cycle(to) => TreeOutcome::Cycle(*to),
             Edge::Failed => TreeOutcome::Failed,
         };
-        TreeInclude { reference: include.reference.clone(), outcome }
+        TreeInclude { reference: shown(&include.reference), outcome }
     });
     TreeFile {
         name: head.name().map(str::to_owned),
         version: head.version.as_ref().map(|version| version.text.clone()),
-        reference: file.reference.clone(),
+        reference: shown(&file.reference),
         path: file.bundle.home.file.display().to_string(),
         source,
         pinned,

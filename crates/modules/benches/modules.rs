@@ -6,8 +6,13 @@ use std::error::Error;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use amplifier_core::clock::Clock;
+use amplifier_protocol::time::Timestamp;
+
 #[path = "modules/contexts.rs"]
 mod contexts;
+#[path = "modules/hooks.rs"]
+mod hooks;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -15,7 +20,19 @@ fn main() -> Outcome {
     let json = std::env::args().any(|argument| argument == "--json");
     let mut report = Report { json };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(contexts::measure(&mut report))
+    runtime.block_on(contexts::measure(&mut report))?;
+    runtime.block_on(hooks::measure(&mut report))
+}
+
+/// The clock of the system.
+struct WallClock;
+
+impl Clock for WallClock {
+    #[expect(clippy::disallowed_methods, reason = "this program is the one that hands the clock in")]
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
 }
 
 /// Prints measurements as they come.

@@ -82,6 +82,10 @@ fn named(name: &str, pass: &[String]) -> bool {
 
 /// The variables of this process. They are handed on to commands and never read for a meaning.
 pub(crate) fn of_this_process() -> impl Iterator<Item = (OsString, OsString)> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "programs inherit what is the process's own; decision 0008"
+    )]
     std::env::vars_os()
 }
 

@@ -8,3 +8,4 @@ pub(crate) mod search;
 pub(crate) mod skills;
 pub(crate) mod task;
 pub(crate) mod todo;
+pub(crate) mod web;

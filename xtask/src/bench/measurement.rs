@@ -60,6 +60,19 @@ impl Run {
         run
     }
 
+    /// What both measured. Where a name stands in both, the other's value holds.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.values.extend(other.values);
+        self.notes.extend(other.notes);
+        self
+    }
+
+    /// Values of this run under the names of those they are compared with, as `(compared, value)`.
+    pub(crate) fn beside(&self, pairs: &[(&str, &str)]) -> Self {
+        let found = |(compared, name): &(&str, &str)| Some(((*compared).to_owned(), self.find(name)?));
+        Self { values: pairs.iter().filter_map(found).collect(), notes: Vec::new() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

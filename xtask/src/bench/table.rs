@@ -3,9 +3,9 @@
 use super::goals::{Row, Verdict};
 use super::measurement::Measurement;
 
-/// The whole table, header included.
-pub(crate) fn render(rows: &[Row]) -> String {
-    let mut cells = vec![["name", "ours", "public", "ratio", "goal", ""].map(str::to_owned)];
+/// The whole table, header included. `beside` names what ours is measured beside.
+pub(crate) fn render(rows: &[Row], beside: &str) -> String {
+    let mut cells = vec![["name", "ours", beside, "ratio", "goal", ""].map(str::to_owned)];
     for row in rows {
         let show = |value: Option<Measurement>| value.map_or("-".to_owned(), Measurement::show);
         let ratio = row.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.1}×"));
@@ -63,7 +63,7 @@ mod tests {
         let ours = Run::read("{\"name\":\"emit_0\",\"value\":300,\"unit\":\"ns\"}");
         let public = Run::read("{\"name\":\"emit_0\",\"value\":340,\"unit\":\"us\"}");
         let rows = judge(KERNEL, &ours, &public);
-        let text = render(&rows);
+        let text = render(&rows, "public");
         let line = text.lines().find(|line| line.starts_with("emit_0")).unwrap();
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(

@@ -156,11 +156,11 @@ fn plain_links(text: &str) -> String {
     text.replace("[`", "`").replace("`]", "`")
 }
 
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     one_line(text).replace('|', "\\|")
 }
 

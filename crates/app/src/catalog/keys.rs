@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
                 required: list(object, "required").any(|required| required == name),
                 // The keys inside tell it piece by piece.
                 default: default
-                    .filter(|value| !value.is_null() && !(inner.is_some() && value.is_object()))
+                    .filter(|value| !(value.is_null() || inner.is_some() && value.is_object()))
                     .cloned(),
                 description: described.and_then(Value::as_str).unwrap_or_default().trim().to_owned(),
                 name: whole_name.clone(),

@@ -206,12 +206,14 @@ pub(super) fn remember(
     lost: Option<Overridden>,
     current: &Place,
 ) {
-    let above = std::mem::take(overrode);
-    for item in below.into_iter().chain(lost).chain(above) {
+    // What lies below is free of repetition already; a value that fifty layers set has a long history.
+    let above = std::mem::replace(overrode, below);
+    for item in lost.into_iter().chain(above) {
         if item.place != *current && overrode.iter().all(|known| known.place != item.place) {
             overrode.push(item);
         }
     }
+    overrode.retain(|item| item.place != *current);
 }
 
 /// A `!delete` that met nothing is a mistake or a leftover.

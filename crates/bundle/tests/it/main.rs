@@ -12,3 +12,4 @@ mod explained;
 mod golden;
 mod hostile;
 mod memory;
+mod prompt;

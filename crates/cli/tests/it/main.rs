@@ -8,7 +8,11 @@
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
+mod backup;
 mod desk;
 mod kills;
+mod module;
+mod llama;
+mod parts;
 mod plan;
 mod run;

@@ -2,8 +2,9 @@
 //!
 //! A command gets the event as JSON on its standard input. Exit code 0 goes on, and JSON on standard output may decide,
 //! change or add (`shell/answer.rs`); 2 refuses with what stands on standard error; anything else is a warning. Commands
-//! come from the plan and from `hooks.json` files (`shell/file.rs`); `shell/run.rs` runs them. Each is a handler of its own,
-//! so the kernel joins what they say. Commands of the plan run before those of files, all in the order they are written.
+//! come from the plan and from `hooks.json` files (`shell/file.rs`); `shell/run.rs` runs them. In place of a command may
+//! stand a question for the model (`shell/ask.rs`). Each is a handler of its own, so the kernel joins what they say. Those
+//! of the plan come before those of files, all in the order they are written.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,9 +25,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 mod answer;
+mod ask;
 mod file;
 mod run;
 
+use self::ask::{Decision, Question};
 use self::run::{Program, Ran};
 use super::place;
 use crate::table::BuiltIn;
@@ -61,7 +64,7 @@ pub(super) enum OnFailure {
     Deny,
 }
 
-/// One command.
+/// One command, or one question.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Command {
     /// When it runs: an event (`tool:pre`), a pattern (`tool:*`), or a name of the convention (`PreToolUse`).
@@ -70,7 +73,12 @@ pub(super) struct Command {
     #[serde(default)]
     matcher: Option<String>,
     /// What `sh` runs, in the working folder.
-    command: String,
+    #[serde(default)]
+    command: Option<String>,
+    /// What the session's first model is asked in place of a command; `$ARGUMENTS` in it stands for the event. It
+    /// answers whether the event goes on.
+    #[serde(default)]
+    prompt: Option<String>,
     /// How long it may take, in seconds.
     #[serde(default = "usual_timeout")]
     timeout: f64,
@@ -117,9 +125,18 @@ impl Default for Config {
     }
 }
 
-/// A command that is ready to run.
+/// What a handler does.
+enum Work {
+    Run(Program),
+    Ask(Question),
+}
+
+/// A command or a question that is ready.
 struct Handler {
-    program: Program,
+    work: Work,
+    folder: PathBuf,
+    /// How it is named in messages.
+    name: String,
     matcher: Option<Regex>,
     on_failure: OnFailure,
     coordinator: Coordinator,
@@ -144,7 +161,7 @@ impl Handler {
         let mut input = event.payload();
         input.insert("event".to_owned(), json!(name));
         input.insert("hook_event_name".to_owned(), json!(common));
-        input.insert("cwd".to_owned(), json!(self.program.folder.display().to_string()));
+        input.insert("cwd".to_owned(), json!(self.folder.display().to_string()));
         if let Some(result) = event.data.get("result") {
             input.insert("tool_response".to_owned(), result.clone());
         }
@@ -159,35 +176,55 @@ impl HookHandler for Handler {
             return Ok(HookResult::proceed());
         }
         let input = self.input(event).to_string();
+        match &self.work {
+            Work::Run(program) => self.run(program, input, event).await,
+            Work::Ask(question) => match question.ask(&input, &self.coordinator).await {
+                Decision::GoesOn => Ok(HookResult::proceed()),
+                Decision::Refused(reason) => Ok(HookResult::deny(reason)),
+                Decision::Cancelled => Ok(cancelled(event)),
+                Decision::Broken(what) => self.broken(what),
+            },
+        }
+    }
+}
+
+/// Nothing new begins after a cancel; what was done already is still told.
+fn cancelled(event: &HookEvent) -> HookResult {
+    match event.name.as_str() {
+        "tool:pre" | "prompt:submit" | "provider:request" => HookResult::deny("cancelled"),
+        _ => HookResult::proceed(),
+    }
+}
+
+impl Handler {
+    async fn run(
+        &self,
+        program: &Program,
+        input: String,
+        event: &HookEvent,
+    ) -> Result<HookResult, HookFailure> {
         // At the end of a session everything else has been told to stop; its last commands may still run.
         let is_last = event.name.as_str() == SessionEnd::NAME;
         let cancel = Some(self.coordinator.cancel()).filter(|_| !is_last);
-        match self.program.run(input, cancel).await {
+        match program.run(input, cancel).await {
             Ran::Ended { code: 0, stdout, .. } => Ok(answer::read(&stdout, event)),
             Ran::Ended { code: 2, stderr, .. } => {
-                Ok(HookResult::deny(answer::reason(&stderr, &self.program.command)))
+                Ok(HookResult::deny(answer::reason(&stderr, &program.command)))
             }
             Ran::Ended { code, stderr, .. } => {
                 let said = answer::reason(&stderr, "without a word");
                 self.broken(format!("ended with code {code}: {said}"))
             }
-            Ran::Late => self
-                .broken(format!("took longer than {} s and was stopped", self.program.timeout.as_secs_f64())),
-            // Nothing new begins after a cancel; what was done already is still told.
-            Ran::Cancelled
-                if matches!(event.name.as_str(), "tool:pre" | "prompt:submit" | "provider:request") =>
-            {
-                Ok(HookResult::deny("cancelled"))
+            Ran::Late => {
+                self.broken(format!("took longer than {} s and was stopped", program.timeout.as_secs_f64()))
             }
-            Ran::Cancelled => Ok(HookResult::proceed()),
+            Ran::Cancelled => Ok(cancelled(event)),
             Ran::Broken(error) => self.broken(format!("could not be run: {error}")),
         }
     }
-}
 
-impl Handler {
     fn broken(&self, what: String) -> Result<HookResult, HookFailure> {
-        let told = format!("command `{}` {what}", answer::short(&self.program.command));
+        let told = format!("{} {what}", self.name);
         Ok(match self.on_failure {
             OnFailure::Deny => HookResult::deny(told),
             OnFailure::Warn => {
@@ -239,10 +276,12 @@ impl Module for Shell {
 
 impl BuiltIn for Shell {
     fn info(&self) -> ModuleInfo {
-        self.about("Runs commands of the user on events; their exit code and output decide how it goes on.")
-            .config::<Config>()
-            .uses("session.working_dir")
-            .uses("user.home_dir")
+        self.about(
+            "Runs commands of the user, or asks the model, on events; the answer decides how it goes on.",
+        )
+        .config::<Config>()
+        .uses("session.working_dir")
+        .uses("user.home_dir")
     }
 }
 
@@ -253,46 +292,55 @@ fn register(
     config: &Config,
     cx: &MountCx,
 ) -> Result<(), String> {
+    let text = match (&command.command, &command.prompt) {
+        (Some(text), None) | (None, Some(text)) => text,
+        _ => return Err(format!("a hook on `{}` needs either `command` or `prompt`", command.event)),
+    };
+    let short = answer::short(text);
     if !(command.timeout.is_finite() && command.timeout > 0.0 && command.timeout <= LONGEST) {
-        return Err(format!(
-            "`timeout` of `{}` must be above 0 and at most {LONGEST}",
-            answer::short(&command.command)
-        ));
+        return Err(format!("`timeout` of `{short}` must be above 0 and at most {LONGEST}"));
     }
     let timeout = Duration::from_secs_f64(command.timeout);
-    let matcher = command.matcher.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != "*");
-    let matcher = match matcher {
-        None => None,
-        Some(text) => {
-            let whole = RegexBuilder::new(&format!("^(?:{text})$"))
-                .case_insensitive(true)
-                .size_limit(1 << 20)
-                .build();
-            Some(whole.map_err(|error| format!("matcher `{text}` cannot be read: {error}"))?)
-        }
-    };
+    let matcher = matcher(command)?;
     let session = cx.coordinator.session_id().to_string();
     let environment = run::environment(&config.pass_env, folder, hooks_dir, &session);
     for pattern in patterns(&command.event)? {
-        let handler = Handler {
-            program: Program {
-                command: command.command.clone(),
+        let (work, name) = if command.prompt.is_some() {
+            ask::check(&pattern)?;
+            (Work::Ask(Question { prompt: text.clone(), timeout }), format!("question `{short}`"))
+        } else {
+            let program = Program {
+                command: text.clone(),
                 folder: folder.clone(),
                 environment: environment.clone(),
                 timeout,
                 max_output_bytes: config.max_output_bytes,
-            },
+            };
+            (Work::Run(program), format!("command `{short}`"))
+        };
+        let handler = Handler {
+            work,
+            folder: folder.clone(),
+            name,
             matcher: matcher.clone(),
             on_failure: command.on_failure,
             coordinator: cx.coordinator.clone(),
         };
-        let mut spec = HookSpec::new(pattern, format!("hooks-shell: {}", answer::short(&command.command)));
+        let mut spec = HookSpec::new(pattern, format!("hooks-shell: {short}"));
         // The command's own time comes first, so that it is stopped and reported here.
         spec.timeout = Some(timeout + Duration::from_secs(5));
         let spec = spec.priority(config.priority);
         cx.on(if command.on_failure == OnFailure::Deny { spec.closed() } else { spec }, Arc::new(handler));
     }
     Ok(())
+}
+
+fn matcher(command: &Command) -> Result<Option<Regex>, String> {
+    let text = command.matcher.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != "*");
+    let Some(text) = text else { return Ok(None) };
+    let whole =
+        RegexBuilder::new(&format!("^(?:{text})$")).case_insensitive(true).size_limit(1 << 20).build();
+    whole.map(Some).map_err(|error| format!("matcher `{text}` cannot be read: {error}"))
 }
 
 fn patterns(event: &str) -> Result<Vec<EventPattern>, String> {
