@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::clock::SystemClock;
-use crate::env::{self, Environment};
+use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
 use crate::journal::{FileJournal, JournalFileError, Owner, RecordReader, Repair};
@@ -140,6 +140,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     }
 
     let home_dir = request.environment.get(env::HOME).map(Value::String);
+    let variables = Capability::Call(Arc::new(OfferedVariables(request.environment.clone())));
     let loader =
         Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(request.environment)));
     let text = |path: &std::path::Path| Capability::Value(Value::String(path.display().to_string()));
@@ -148,6 +149,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         .journal(Arc::new(Tee { journal, tap: request.tap }))
         .capability("session.working_dir", text(&request.working_dir))
         .capability("session.dir", text(folder.dir()))
+        .capability("environment.variable", variables)
         .strictness(request.strictness);
     if let Some(home_dir) = home_dir {
         builder = builder.capability("user.home_dir", Capability::Value(home_dir));

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use amplifier_protocol::message::{Message, Messages, Role};
+use amplifier_protocol::message::{Content, Message, Messages, Role};
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::tool::{EffectClass, ToolCall, ToolResult};
@@ -102,35 +102,36 @@ impl Replay {
     /// The history, with what was cut off told at its end.
     pub fn finish(mut self) -> History {
         for call in open_calls(&self.history.messages) {
-            let (state, text) = self.judge(&call);
-            self.history.mended.push(Arc::new(Message::tool_result(&call, text)));
+            let (state, content) = self.judge(&call);
+            self.history.mended.push(Arc::new(Message::tool_result(&call, content)));
             self.history.interrupted.push(Interrupted { call_id: call.id, tool: call.name, state });
         }
         self.history
     }
 
-    fn judge(&self, call: &ToolCall) -> (InterruptedState, String) {
+    fn judge(&self, call: &ToolCall) -> (InterruptedState, Content) {
         match (self.finished.get(&call.id), self.started.get(&call.id)) {
             (Some(CallOutcome::Answered { result }), _) => {
-                let text = serde_json::from_value::<ToolResult>(result.clone()).map(|result| result.to_model_text());
-                (InterruptedState::Recovered, text.unwrap_or_else(|_| result.to_string()))
+                let read = serde_json::from_value::<ToolResult>(result.clone());
+                let content = read.map(|result| result.to_model_content());
+                (InterruptedState::Recovered, content.unwrap_or_else(|_| result.to_string().into()))
             }
             (Some(CallOutcome::Failed { error }), _) => {
-                (InterruptedState::Recovered, format!("Error executing tool: {error}"))
+                (InterruptedState::Recovered, format!("Error executing tool: {error}").into())
             }
             (None, None) => (
                 InterruptedState::NotStarted,
-                "The session was interrupted before this tool was run. Call it again if it is still needed.".to_owned(),
+                "The session was interrupted before this tool was run. Call it again if it is still needed.".into(),
             ),
             (None, Some(EffectClass::Write)) => (
                 InterruptedState::UnknownOutcome,
                 "The session was interrupted while this tool ran. Its outcome is unknown: it may or may not have taken \
                  effect. Check before calling it again."
-                    .to_owned(),
+                    .into(),
             ),
             (None, Some(_)) => (
                 InterruptedState::Repeatable,
-                "The session was interrupted while this tool ran. Calling it again is safe.".to_owned(),
+                "The session was interrupted while this tool ran. Calling it again is safe.".into(),
             ),
         }
     }

@@ -5,6 +5,7 @@
 //! `orchestrators/loop_basic.rs`: the file is the id.
 
 mod contexts;
+mod environment;
 mod files;
 pub mod hooks;
 mod http;

@@ -24,14 +24,24 @@ use crate::hooks::todo_reminder::TodoReminder;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::orchestrators::loop_events::LoopEvents;
 use crate::orchestrators::loop_streaming::LoopStreaming;
+use crate::providers::anthropic::Anthropic;
+use crate::providers::azure_openai::AzureOpenAi;
+use crate::providers::chat_completions::ChatCompletions;
+use crate::providers::gemini::Gemini;
 use crate::providers::mock::Mock;
+use crate::providers::ollama::Ollama;
+use crate::providers::openai::OpenAi;
+use crate::providers::vllm::Vllm;
+use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
+use crate::tools::mcp::McpModule;
 use crate::tools::search::Search;
 use crate::tools::skills::Skills;
 use crate::tools::task::TaskModule;
 use crate::tools::todo::TodoModule;
+use crate::tools::web::Web;
 
 /// A module of the table: it also says what it is, for `amplifier module list` and the reference page.
 pub trait BuiltIn: Module {
@@ -51,14 +61,24 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &LoopEvents,
     &Simple,
     &Persistent,
+    &Anthropic,
+    &AzureOpenAi,
+    &ChatCompletions,
+    &Gemini,
     &Mock,
+    &Ollama,
+    &OpenAi,
+    &Vllm,
+    &ApplyPatch,
     &Bash,
     &Echo,
     &Filesystem,
+    &McpModule,
     &Search,
     &Skills,
     &TaskModule,
     &TodoModule,
+    &Web,
     &Approval,
     &Backup,
     &Logging,
@@ -70,6 +90,10 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &StreamingUi,
     &TodoReminder,
 ];
+
+/// Other names that plans know modules of the table by: the other name, and the id here.
+pub static ALIASES: &[(&str, &str)] =
+    &[("hook-logging", "hooks-logging"), ("hook-shell", "hooks-shell"), ("tool-web-search", "tool-web")];
 
 /// Finds modules in the table.
 pub struct BuiltIns;
@@ -85,26 +109,36 @@ impl ModuleFinder for BuiltIns {
     }
 
     async fn find(&self, id: &ModuleId) -> Result<Option<Arc<dyn Module>>, LoadError> {
-        let row = MODULES.iter().find(|module| module.id() == *id);
-        Ok(row.map(|module| Arc::new(Row(*module)) as Arc<dyn Module>))
+        let alias = ALIASES.iter().find(|(other, _)| *other == id.as_str());
+        let name = alias.map_or(id.as_str(), |(_, name)| name);
+        let row = MODULES.iter().find(|module| module.id().as_str() == name);
+        let row = row.map(|module| Row { module: *module, alias: alias.map(|(other, _)| *other) });
+        Ok(row.map(|row| Arc::new(row) as Arc<dyn Module>))
     }
 }
 
 /// A row of the table, as the kernel shares modules.
-struct Row(&'static dyn BuiltIn);
+struct Row {
+    module: &'static dyn BuiltIn,
+    /// The other name the plan used.
+    alias: Option<&'static str>,
+}
 
 #[async_trait]
 impl Module for Row {
     fn id(&self) -> ModuleId {
-        self.0.id()
+        self.module.id()
     }
 
     fn kind(&self) -> ModuleKind {
-        self.0.kind()
+        self.module.kind()
     }
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
-        self.0.mount(config, cx).await
+        if let Some(alias) = self.alias {
+            cx.warn(format!("`{alias}` is another name of `{}`; that one was mounted", self.module.id()));
+        }
+        self.module.mount(config, cx).await
     }
 }
 
@@ -120,6 +154,16 @@ mod tests {
         for module in MODULES {
             let id: ModuleId = module.id().as_str().parse().unwrap();
             assert!(seen.insert(id.to_string()), "{id} stands twice in the table");
+        }
+    }
+
+    #[test]
+    fn every_other_name_is_free_and_leads_to_a_module_of_the_kind_it_names() {
+        for (alias, id) in ALIASES {
+            let named = |name: &str| MODULES.iter().find(|module| module.id().as_str() == name);
+            assert!(named(alias).is_none(), "{alias} is a module itself");
+            let kind = named(id).unwrap_or_else(|| panic!("{id} is no module")).kind();
+            assert_eq!(ModuleKind::of_id(&alias.parse().unwrap()), Some(kind), "{alias}");
         }
     }
 

@@ -81,6 +81,18 @@ impl Default for Content {
     }
 }
 
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
 impl Content {
     /// The text a reader sees: text blocks joined by a blank line, thinking left out.
     pub fn visible_text(&self) -> Cow<'_, str> {
@@ -171,8 +183,8 @@ impl Message {
     }
 
     /// What a tool answered.
-    pub fn tool_result(call: &ToolCall, text: impl Into<String>) -> Self {
-        let mut message = Self::text(Role::Tool, text);
+    pub fn tool_result(call: &ToolCall, content: impl Into<Content>) -> Self {
+        let mut message = Self::new(Role::Tool, content.into());
         message.tool_call_id = Some(call.id.clone());
         message.name = Some(call.name.clone());
         message

@@ -7,6 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::text::sanitize;
 
+mod pictures;
+
+pub use pictures::{MAX_PICTURES, picture_bytes};
+
 /// A tool as it is offered to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSpec {
@@ -97,7 +101,8 @@ pub struct ToolResult {
     /// Whether the tool did what was asked.
     #[serde(default = "yes")]
     pub success: bool,
-    /// The answer for the model; also set on failure, so that the model can see why.
+    /// The answer for the model; also set on failure, so that the model can see why. Pictures stand in it as `image`
+    /// blocks; see [`ToolResult::to_model_content`].
     #[serde(default)]
     pub output: Value,
     /// Details of a failure, usually with `message` and `type`.
@@ -127,7 +132,7 @@ impl ToolResult {
         self.error.as_ref().and_then(|error| error.get("message")).and_then(Value::as_str)
     }
 
-    /// The one form a model sees: JSON for objects and lists, text as it is, a word when there is nothing.
+    /// The one text a model sees: JSON for objects and lists, text as it is, a word when there is nothing.
     pub fn to_model_text(&self) -> String {
         let text = match &self.output {
             Value::String(text) => sanitize(text).into_owned(),

@@ -9,9 +9,10 @@ mod repository;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use amplifier_core::cancel::CancelToken;
+use amplifier_core::cancel::{CancelLevel, CancelToken};
 use amplifier_core::clock::Clock;
 use sha2::{Digest, Sha256};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::cache::{Cache, Store};
 use crate::error::{Drift, FetchError};
@@ -85,17 +86,21 @@ pub struct Fetcher {
     limits: Limits,
     clock: Arc<dyn Clock>,
     client: OnceLock<reqwest::Client>,
+    places: Semaphore,
 }
 
 impl Fetcher {
     pub fn new(cache: Cache, git: GitProgram, clock: Arc<dyn Clock>) -> Self {
-        Self { cache, git, limits: Limits::default(), clock, client: OnceLock::new() }
+        let limits = Limits::default();
+        let places = Semaphore::new(limits.at_once);
+        Self { cache, git, limits, clock, client: OnceLock::new(), places }
     }
 
     /// Other bounds than the usual ones.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
+        let places = Semaphore::new(limits.at_once.max(1));
+        Self { limits, places, ..self }
     }
 
     pub fn cache(&self) -> &Cache {
@@ -195,6 +200,19 @@ impl Fetcher {
         match uri {
             SourceUri::Http(_) => file_of(root, uri, identity),
             _ => part_of(root, uri, identity),
+        }
+    }
+
+    /// Waits for the right to start programs and talk to others. It is asked for last, with every lock already held, so
+    /// that whoever has it waits for nobody.
+    async fn place(&self, shown: &str, cx: &FetchContext) -> Result<SemaphorePermit<'_>, FetchError> {
+        tokio::select! {
+            place = self.places.acquire() => {
+                place.map_err(|error| FetchError::Worker { message: error.to_string() })
+            }
+            () = cx.cancel.cancelled(CancelLevel::Graceful) => {
+                Err(FetchError::Cancelled { uri: shown.to_owned() })
+            }
         }
     }
 

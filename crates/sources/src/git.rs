@@ -146,24 +146,30 @@ impl<'a> Remote<'a> {
             }
             // Old or plain servers give only what they advertise, or nothing shallow; then all of it is needed.
             self.fetch_all(&tree, &[]).await.map_err(|refusal| refusal.error)?;
-        }
-        let exists = format!("{commit}^{{commit}}");
-        if let Err(fault) = self.run(Some(&tree), &["cat-file", "-e", &exists], self.limits.git_query).await {
-            return Err(match fault {
-                Fault::Refused { .. } => self.no_commit(commit.as_str(), "the repository does not have it"),
-                fault => self.error("look into", fault),
-            });
+            self.must_have(commit, &tree).await?;
         }
         let arguments = ["checkout", "--quiet", "--force", "--detach", commit.as_str(), "--"];
         self.ask("check out a commit of", Some(&tree), &arguments, self.limits.git_fetch).await?;
-        let head = self.ask("look into", Some(&tree), &["rev-parse", "HEAD"], self.limits.git_query).await?;
+        let git_folder = tree.join(".git");
+        let head = git_folder.join("HEAD");
+        let head = std::fs::read_to_string(&head).map_err(FetchError::at("read", &head))?;
         if head.trim() != commit.as_str() {
             return Err(self.no_commit(commit.as_str(), &format!("git gave {} instead", head.trim())));
         }
-        let git_folder = tree.join(".git");
         std::fs::rename(&git_folder, scratch.join("git"))
             .map_err(FetchError::in_cache("move", &git_folder))?;
         Ok(tree)
+    }
+
+    async fn must_have(&self, commit: &CommitId, repo: &Path) -> Result<(), FetchError> {
+        let exists = format!("{commit}^{{commit}}");
+        match self.run(Some(repo), &["cat-file", "-e", &exists], self.limits.git_query).await {
+            Ok(_) => Ok(()),
+            Err(Fault::Refused { .. }) => {
+                Err(self.no_commit(commit.as_str(), "the repository does not have it"))
+            }
+            Err(fault) => Err(self.error("look into", fault)),
+        }
     }
 
     async fn init(&self, repo: &Path, digits: usize) -> Result<(), FetchError> {

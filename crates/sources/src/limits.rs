@@ -5,6 +5,8 @@ use std::time::Duration;
 /// Bounds of fetches. The defaults fit a module or a bundle with room to spare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
+    /// How many sources one process gets at the same time; the others wait for their turn.
+    pub at_once: usize,
     /// One attempt of git to fetch.
     pub git_fetch: Duration,
     /// One question to git that moves no content.
@@ -31,6 +33,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            at_once: 8,
             git_fetch: Duration::from_secs(300),
             git_query: Duration::from_secs(30),
             git_attempts: 3,

@@ -149,19 +149,19 @@ impl Turn<'_> {
         let mut held = Vec::new();
         let mut over = None;
         for call in calls {
-            let text = match &over {
-                Some(error) => format!("Not run: {error}"),
+            let content: Content = match &over {
+                Some(error) => format!("Not run: {error}").into(),
                 None => match self.run_tool(&call, &mut held).await {
-                    Ok(result) => result.to_model_text(),
-                    Err(ToolNotRun::Answerable { message }) => message,
+                    Ok(result) => result.to_model_content(),
+                    Err(ToolNotRun::Answerable { message }) => message.into(),
                     Err(ToolNotRun::Turn(error)) => {
                         let text = format!("Not run to its end: {error}");
                         over = Some(error);
-                        text
+                        text.into()
                     }
                 },
             };
-            self.kernel.context().add_message(Arc::new(Message::tool_result(&call, text))).await?;
+            self.kernel.context().add_message(Arc::new(Message::tool_result(&call, content))).await?;
         }
         for (event, result) in held {
             self.apply(event, result).await;

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::goals::{Goal, Share, judge};
-use super::{chain, measure, show};
+use super::{MODULES, chain, measure, show};
 use crate::output::{TaskError, say};
 use crate::process::capture_quietly;
 use crate::workspace::Workspace;
@@ -72,7 +72,8 @@ pub(crate) fn modules(workspace: &Workspace) -> Result<usize, TaskError> {
         Ok(rg) => vec![OsStr::new("--rg"), rg.as_os_str()],
         Err(_) => Vec::new(),
     };
-    let ours = measure(workspace, "modules", &[])?.and(measure(workspace, "search", &options)?);
+    let ours =
+        measure(workspace, MODULES, "modules", &[])?.and(measure(workspace, MODULES, "search", &options)?);
     let rows = judge(GOALS, &ours, &ours.beside(BESIDE));
     let unmet = show(&rows, "beside", &[("ours", &ours)])?;
     say("beside: `rg` for searches, the same turn without hooks for turns")?;

@@ -12,5 +12,7 @@ mod backup;
 mod desk;
 mod kills;
 mod module;
+mod llama;
+mod parts;
 mod plan;
 mod run;

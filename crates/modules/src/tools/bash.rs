@@ -16,7 +16,6 @@ use serde_json::Value;
 mod bench;
 mod capture;
 mod config;
-mod environment;
 mod gate;
 mod jobs;
 pub(crate) mod policy;

@@ -26,6 +26,7 @@ async fn stdout(bench: &Workshop, text: &str) -> String {
     bench.call("bash", command(text)).await.unwrap()["stdout"].as_str().unwrap().to_owned()
 }
 
+/// Golden case 11.2: `echo hi`.
 #[tokio::test]
 async fn output_and_exit_code_come_back() {
     let bench = bench(json!({})).await;
@@ -37,6 +38,7 @@ async fn output_and_exit_code_come_back() {
 }
 
 /// The Python module leaves the error empty; here it names the exit code, and the output is kept all the same.
+/// Golden case 11.2: `exit 3`.
 #[tokio::test]
 async fn a_failing_command_is_a_failure_with_its_output() {
     let bench = bench(json!({})).await;
@@ -47,6 +49,7 @@ async fn a_failing_command_is_a_failure_with_its_output() {
     assert_eq!(killed.output.unwrap()["returncode"], json!(-15));
 }
 
+/// Golden case 11.2: `sudo ls`, and an empty command.
 #[tokio::test]
 async fn what_is_refused_says_why_and_does_not_run() {
     let bench = bench(json!({})).await;
@@ -65,6 +68,7 @@ async fn what_is_refused_says_why_and_does_not_run() {
 }
 
 /// The Python module loses what was written before the time-out.
+/// Golden case 11.2: a time-out. Better: what was written is kept.
 #[tokio::test]
 async fn a_command_that_takes_too_long_ends_and_keeps_what_it_wrote() {
     let bench = bench(json!({})).await;
@@ -100,6 +104,7 @@ async fn keys_of_this_process_do_not_reach_commands() {
 }
 
 /// The numbers of the Python module differ in the words of the gap only; that both totals are told is better here.
+/// Golden case 11.2: 288894 bytes of short lines, and one line of 300000.
 #[tokio::test]
 async fn long_output_shows_both_ends_in_whole_lines_and_counts_every_byte() {
     let bench = bench(json!({})).await;

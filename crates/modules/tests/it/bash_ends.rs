@@ -86,6 +86,7 @@ async fn something_left_running_does_not_hold_up_the_answer() {
     bench.call("bash", command(&format!("kill {left}"))).await.unwrap();
 }
 
+/// Golden case 11.2: in the background.
 #[tokio::test]
 async fn a_job_in_the_background_is_read_in_pieces_and_ended() {
     let bench = bench(json!({})).await;

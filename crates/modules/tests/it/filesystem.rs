@@ -45,6 +45,7 @@ impl Stage {
     }
 }
 
+/// Golden case 11.1: read_file of three lines, and with an offset and a limit.
 #[tokio::test]
 async fn a_file_is_shown_with_numbered_lines_and_the_reading_is_told() {
     let stage = Stage::new(json!({})).await;
@@ -69,6 +70,7 @@ async fn a_file_is_shown_with_numbered_lines_and_the_reading_is_told() {
     );
 }
 
+/// Golden case 11.1: read_file with offset 0, -1 and past the end. Better: refused with the reason.
 #[tokio::test]
 async fn a_window_that_makes_no_sense_is_refused() {
     let stage = Stage::new(json!({})).await;
@@ -87,6 +89,7 @@ async fn a_window_that_makes_no_sense_is_refused() {
     }
 }
 
+/// Golden case 11.1: read_file of an empty file.
 #[tokio::test]
 async fn an_empty_file_is_said_to_be_empty() {
     let stage = Stage::new(json!({})).await;
@@ -96,6 +99,7 @@ async fn an_empty_file_is_said_to_be_empty() {
     assert_eq!(read["warning"], "File exists but has empty contents");
 }
 
+/// Golden case 11.1: read_file of a folder.
 #[tokio::test]
 async fn a_folder_is_listed_folders_first() {
     let stage = Stage::new(json!({})).await;
@@ -112,6 +116,7 @@ async fn a_folder_is_listed_folders_first() {
     );
 }
 
+/// Golden case 11.1: read_file of what is missing and of bytes.
 #[tokio::test]
 async fn what_is_not_there_or_no_text_is_refused_in_words_the_model_can_use() {
     let stage = Stage::new(json!({})).await;

@@ -11,6 +11,7 @@ fn edit(file: &str, old: &str, new: &str) -> Value {
     json!({"file_path": file, "old_string": old, "new_string": new})
 }
 
+/// Golden case 11.1: write_file of a new file.
 #[tokio::test]
 async fn a_new_file_is_written_with_its_folders_and_told() {
     let shop = Workshop::files(json!({})).await;
@@ -31,6 +32,7 @@ async fn what_was_just_written_may_be_written_again_without_reading() {
     assert_eq!(answer["diff"], "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n");
 }
 
+/// Golden case 11.1: write_file without content. Better: refused.
 #[tokio::test]
 async fn writing_without_content_is_refused_where_others_empty_the_file() {
     let shop = Workshop::files(json!({})).await;
@@ -86,6 +88,7 @@ async fn an_edit_says_what_it_changed() {
     assert_eq!(recorder.of::<ArtifactWrite>(), [ArtifactWrite { path: shop.path("a"), bytes: 6 }]);
 }
 
+/// Golden case 11.1: edit_file with CRLF in the file and in old_string. Better: found, and the ends stay.
 #[tokio::test]
 async fn windows_line_ends_survive_edits_and_rewrites_where_others_lose_them() {
     let shop = Workshop::files(json!({})).await;
@@ -98,6 +101,7 @@ async fn windows_line_ends_survive_edits_and_rewrites_where_others_lose_them() {
     assert_eq!(shop.text("a"), "p\r\nq\r\n");
 }
 
+/// Golden case 11.1: edit_file with three matches, with and without replace_all.
 #[tokio::test]
 async fn an_edit_that_fits_nowhere_or_too_often_says_so_in_the_known_words() {
     let shop = Workshop::files(json!({})).await;
@@ -156,6 +160,7 @@ async fn edits_side_by_side_do_not_lose_each_other() {
     assert_eq!(shop.text("a"), expected.join("\n"));
 }
 
+/// Golden case 11.1: write_file outside and through links; 11.4: apply_patch outside.
 #[cfg(unix)]
 #[tokio::test]
 async fn nothing_is_written_outside_the_allowed_paths_by_any_way() {
@@ -204,6 +209,7 @@ async fn by_default_only_the_working_folder_is_read_where_others_read_everything
     open.call("read_file", json!({"file_path": other.path()})).await.unwrap();
 }
 
+/// Golden case 11.1: write_file onto a folder.
 #[tokio::test]
 async fn a_folder_and_a_file_too_large_are_not_written() {
     let shop = Workshop::files(json!({"max_file_bytes": 10})).await;

@@ -20,6 +20,7 @@ async fn refused(shop: &Workshop, body: &str) -> ToolFailure {
     shop.refused("apply_patch", patch(body)).await
 }
 
+/// Golden case 11.4: add, update, move, delete. Better: an added file ends with a line end.
 #[tokio::test]
 async fn files_are_added_changed_moved_and_deleted() {
     let shop = Workshop::files(json!({})).await;
@@ -40,6 +41,7 @@ async fn files_are_added_changed_moved_and_deleted() {
     assert_eq!(recorder.count("artifact:write"), 3);
 }
 
+/// Golden case 11.4: a context that does not match.
 #[tokio::test]
 async fn one_section_that_does_not_fit_leaves_every_file_as_it_was() {
     let shop = Workshop::files(json!({})).await;
@@ -68,6 +70,7 @@ async fn what_was_written_before_the_disk_said_no_is_taken_back() {
     assert_eq!((shop.text("a").as_str(), shop.has("c")), ("one\n", false));
 }
 
+/// Golden case 11.4: an add over a file, and a text without marks.
 #[tokio::test]
 async fn what_cannot_be_done_says_what_is_there() {
     let shop = Workshop::files(json!({})).await;

@@ -60,6 +60,7 @@ fn run(command: &str) -> Value {
     json!({ "command": command })
 }
 
+/// Golden case 11.8: approval with its defaults.
 #[tokio::test]
 async fn golden_harmless_commands_go_on_and_the_rest_needs_somebody_to_ask() {
     let desk = Desk::new();
@@ -77,6 +78,7 @@ async fn golden_harmless_commands_go_on_and_the_rest_needs_somebody_to_ask() {
 
 /// Better than the golden cases: there `ls*` lets `ls; rm -rf ~`, `lsof` and a redirection through, and `write_file`,
 /// `edit_file` and `apply_patch` are never asked about.
+/// Golden case 11.8: approval.
 #[tokio::test]
 async fn better_a_prefix_is_no_permission_and_every_declared_write_is_asked_about() {
     let desk = Desk::new();

@@ -19,6 +19,7 @@ async fn watched(config: Value, text: &str) -> String {
     emitted.event.path
 }
 
+/// Golden case 11.8: redaction.
 #[tokio::test]
 async fn golden_known_keys_addresses_and_numbers_are_replaced() {
     for (text, clean) in [
@@ -31,6 +32,7 @@ async fn golden_known_keys_addresses_and_numbers_are_replaced() {
 }
 
 /// Better than the golden cases: they mask ids and dates as telephone numbers, miss `sk-ant-` keys and halve GitHub's.
+/// Golden case 11.8: redaction.
 #[tokio::test]
 async fn better_ids_and_dates_stay_and_every_known_key_goes_whole() {
     for text in ["id 1234567890 ok", "2026-11-15 19:44", "da39a3ee5e6b4b0d3255bfef95601890afd80709"] {
@@ -42,6 +44,7 @@ async fn better_ids_and_dates_stay_and_every_known_key_goes_whole() {
 }
 
 /// Better than the golden case: the action is `modify` even when nothing changed there.
+/// Golden case 11.8: redaction.
 #[tokio::test]
 async fn better_an_event_without_secrets_is_not_changed() {
     let desk = Desk::new();

@@ -35,6 +35,64 @@ async fn a_command_gets_the_event_and_exit_code_two_refuses_with_its_words() {
     assert_eq!(got["cwd"], json!(desk.dir().display().to_string()));
 }
 
+fn question(event: &str, prompt: &str) -> Value {
+    json!({"event": event, "prompt": prompt})
+}
+
+#[tokio::test]
+async fn a_question_to_the_model_decides_whether_an_event_goes_on() {
+    let desk = Desk::new();
+    let answers = ["{\"ok\": true}", "{\"ok\": false, \"reason\": \"too bold\"}", "hm"];
+    let model = Arc::new(ScriptedProvider::new(answers));
+    let hooks = json!({"hooks": [question("PreToolUse", "Is this safe?")]});
+    let builder = desk.with_hook("hooks-shell", hooks).await.without_provider().provider(model.clone());
+    let session = builder.open().await.unwrap();
+    let ask = async || session.coordinator().emit(call("bash", json!({"command": "ls"}))).await;
+    assert_eq!(ask().await.denied(), None);
+    assert_eq!(ask().await.denied(), Some("too bold"));
+    // Like the public implementation it goes on when nobody decides, and says so.
+    assert_eq!(ask().await.denied(), None);
+    assert!(desk.shown()[0].contains("`Is this safe?` was answered with something that is no decision"));
+    let request = &model.requests()[0];
+    assert_eq!((request.max_output_tokens, request.tools.as_ref()), (Some(256), None));
+    let asked = request.messages[1].content.visible_text();
+    assert!(
+        asked.starts_with("Is this safe?\n\n<event>\n{") && asked.contains("\"command\":\"ls\""),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn a_question_that_breaks_refuses_when_the_plan_says_so_and_none_is_asked_about_asking() {
+    let desk = Desk::new();
+    let model = Arc::new(ScriptedProvider::new(["no idea"]));
+    let mut gate = question("tool:pre", "Safe? $ARGUMENTS");
+    gate["on_failure"] = json!("deny");
+    let builder = desk.with_hook("hooks-shell", json!({"hooks": [gate]})).await;
+    let session = builder.without_provider().provider(model).open().await.unwrap();
+    let denied = session.coordinator().emit(call("bash", json!({}))).await;
+    assert!(denied.denied().unwrap().contains("no decision"), "{:?}", denied.denied());
+    for (hook, words) in [
+        (question("provider:*", "x"), "asking tells it again"),
+        (json!({"event": "tool:pre"}), "either `command` or `prompt`"),
+        (json!({"event": "tool:pre", "command": "true", "prompt": "x"}), "either `command` or `prompt`"),
+    ] {
+        let refused = desk.with_hook("hooks-shell", json!({"hooks": [hook]})).await.open().await.unwrap();
+        let report = format!("{:?}", refused.report());
+        assert!(report.contains(words), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn the_other_name_of_the_module_is_known_and_told() {
+    let desk = Desk::new();
+    let hooks = json!({"hooks": [hook("tool:pre", "exit 2")]});
+    let session = desk.with_hook("hook-shell", hooks).await.open().await.unwrap();
+    assert!(session.coordinator().emit(call("bash", json!({}))).await.denied().is_some());
+    let report = format!("{:?}", session.report());
+    assert!(report.contains("`hook-shell` is another name of `hooks-shell`"), "{report}");
+}
+
 #[tokio::test]
 async fn matchers_are_whole_names_without_case() {
     let desk = Desk::new();

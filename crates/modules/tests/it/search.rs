@@ -32,6 +32,7 @@ fn names(answer: &Value) -> Vec<&str> {
     answer["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
 }
 
+/// Golden case 11.5: files, hidden and excluded. Better: hidden files need asking for.
 #[tokio::test]
 async fn files_are_named_in_order_with_ripgreps_rules() {
     let shop = tree(json!({})).await;
@@ -52,6 +53,7 @@ async fn files_are_named_in_order_with_ripgreps_rules() {
     );
 }
 
+/// Golden case 11.5: content, with and without context.
 #[tokio::test]
 async fn lines_come_with_numbers_and_context() {
     let shop = tree(json!({})).await;
@@ -73,6 +75,7 @@ async fn lines_come_with_numbers_and_context() {
     assert_eq!((context(0), context(1), context(2)), (1, 2, 2));
 }
 
+/// Golden case 11.5: counts.
 #[tokio::test]
 async fn cases_globs_types_and_counts() {
     let shop = tree(json!({})).await;
@@ -105,6 +108,7 @@ async fn a_pattern_may_span_lines_when_asked() {
     assert!(failure.message.contains("set `multiline`"), "{failure}");
 }
 
+/// Golden case 11.5: capped results.
 #[tokio::test]
 async fn what_is_too_much_is_cut_the_same_way_each_time_and_counted() {
     let shop = Workshop::new("tool-search", json!({"grep": {"default_limits": {"content": 3}}})).await;
@@ -127,6 +131,7 @@ async fn what_is_too_much_is_cut_the_same_way_each_time_and_counted() {
     assert_eq!((&answer["matches_count"], &answer["results_capped"]), (&json!(2), &json!(true)));
 }
 
+/// Golden case 11.5: an unknown type, a bad pattern, a missing path, no match.
 #[tokio::test]
 async fn what_cannot_be_searched_says_why() {
     let shop = tree(json!({"grep": {"max_file_size": 4}})).await;
@@ -182,6 +187,7 @@ async fn a_wish_to_stop_and_a_deadline_end_a_search() {
     assert!(late["warning"].as_str().unwrap().starts_with("stopped after"), "{late}");
 }
 
+/// Golden case 11.5: glob.
 #[tokio::test]
 async fn names_are_found_newest_first() {
     let shop = tree(json!({})).await;

@@ -44,6 +44,7 @@ async fn open(
     (builder.open().await.unwrap(), provider)
 }
 
+/// Golden case 11.8: status-context speaks as the user, for one request, in a message of its own.
 #[tokio::test]
 async fn the_model_learns_where_it_works_with_each_request() {
     let dir = repository();
@@ -73,6 +74,9 @@ async fn the_model_learns_where_it_works_with_each_request() {
     session.clock().advance(Duration::from_secs(61));
     assert_eq!(texts(&requests[1]).last(), texts(&requests[0]).last());
     assert_eq!(requests[1].messages.iter().rev().nth(1).unwrap().role, Role::Tool);
+
+    let stored = session.coordinator().context().unwrap().messages().await.unwrap();
+    assert!(stored.iter().all(|message| !message.content.visible_text().contains("system-reminder")));
 
     // A new turn looks again, also at what git's own files do not tell.
     std::fs::write(dir.path().join("third.txt"), "x").unwrap();

@@ -21,6 +21,7 @@ async fn answer(input: Value) -> (bool, Value) {
     (result.success, result.output)
 }
 
+/// Golden case 11.3: all.
 #[tokio::test]
 async fn the_golden_cases_hold() {
     let (ok, created) = answer(json!({"action": "create", "todos": todos("in_progress")})).await;
@@ -68,6 +69,7 @@ async fn the_schema_is_the_one_models_know() {
     assert!(!schema.to_string().contains("$ref"), "{schema}");
 }
 
+/// Golden case 11.8: the reminder without a list. Better: nothing is said.
 #[tokio::test]
 async fn the_list_stands_behind_the_last_tool_result_and_nowhere_without_a_list() {
     let provider = script([

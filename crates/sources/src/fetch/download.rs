@@ -79,6 +79,7 @@ impl Fetcher {
         }
         let old = self.cache.name(Store::Fsspec, &name)?;
         let known = old.as_ref().map(|(record, _)| record.validators.clone()).unwrap_or_default();
+        let _place = self.place(shown, cx).await?;
         let scratch = self.cache.scratch(Store::Fsspec)?;
         let made = self.make(&origin, &known, (scratch.path(), shown), cx).await?;
         let (path, content_hash, validators) = match (made, old) {

@@ -17,7 +17,10 @@ impl Fetcher {
     pub async fn latest_commit(&self, uri: &GitUri, cx: &FetchContext) -> Result<CommitId, FetchError> {
         match uri.pinned() {
             Some(commit) => Ok(commit),
-            None => Remote::new(&self.git, uri, &self.limits, cx).resolve(&self.cache).await,
+            None => {
+                let _place = self.place(&uri.to_string(), cx).await?;
+                Remote::new(&self.git, uri, &self.limits, cx).resolve(&self.cache).await
+            }
         }
     }
 
@@ -61,7 +64,10 @@ impl Fetcher {
         {
             return Ok(known);
         }
+        let place = self.place(&shown, cx).await?;
         let commit = remote.resolve(&self.cache).await?;
+        // Given back before the lock of the commit is asked for.
+        drop(place);
         let path = self.commit(&remote, &commit, &shown, cx).await?;
         let record = NameRecord {
             source: shown,
@@ -99,6 +105,7 @@ impl Fetcher {
         if let Some(path) = self.cache.find(Store::Git, key) {
             return Ok(path);
         }
+        let _place = self.place(shown, cx).await?;
         let scratch = self.cache.scratch(Store::Git)?;
         let tree = remote.check_out(commit, scratch.path()).await?;
         let (cache, limits, key) = (self.cache.clone(), self.limits.clone(), key.to_owned());

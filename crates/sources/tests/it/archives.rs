@@ -48,7 +48,7 @@ async fn refused(world: &World, bytes: &[u8], limits: Limits) -> String {
 }
 
 #[tokio::test]
-async fn archives_of_this_machine_and_of_servers_are_unpacked() {
+async fn w9_archives_of_this_machine_and_of_servers_are_unpacked() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
     let bytes =
@@ -70,7 +70,7 @@ async fn archives_of_this_machine_and_of_servers_are_unpacked() {
 }
 
 #[tokio::test]
-async fn a_changed_archive_is_unpacked_again_and_a_missing_one_is_an_error() {
+async fn w9_a_changed_archive_is_unpacked_again_and_a_missing_one_is_an_error() {
     let world = World::new();
     let fetcher = world.fetcher();
     std::fs::write(world.path("a.zip"), archive(&[("a", "1")])).unwrap();

@@ -16,7 +16,7 @@ fn entries(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_file_is_fetched_once_keeps_its_name_and_is_there_when_the_server_is_not() {
+async fn w9_a_file_is_fetched_once_keeps_its_name_and_is_there_when_the_server_is_not() {
     let world = World::new();
     let server =
         Server::start(|request| Reply::new(200, format!("{}?{}", request.path, request.query))).await;
@@ -170,4 +170,41 @@ async fn ten_at_once_make_one_request() {
     let mut paths = tasks.join_all().await;
     paths.dedup();
     assert_eq!((paths.len(), server.log().len()), (1, 1));
+}
+
+/// How many requests are answered at the same time, at most and now.
+#[derive(Default)]
+struct Crowd {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Crowd {
+    /// Answers when as many as expected are there, or after a while.
+    fn answer(&self, expected: usize) -> Reply {
+        self.most.fetch_max(self.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let ends = std::time::Instant::now() + Duration::from_secs(10);
+        while self.most.load(Ordering::SeqCst) < expected && std::time::Instant::now() < ends {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        Reply::new(200, "b")
+    }
+}
+
+#[tokio::test]
+async fn w28_different_sources_are_fetched_at_the_same_time_but_not_too_many() {
+    let world = World::new();
+    let crowd = Arc::new(Crowd::default());
+    let counted = Arc::clone(&crowd);
+    let server = Server::start(move |_| counted.answer(3)).await;
+    let limits = Limits { at_once: 3, ..Limits::default() };
+    let fetcher = Arc::new(world.fetcher().with_limits(limits));
+    let mut tasks = tokio::task::JoinSet::new();
+    for at in 0..9 {
+        let (fetcher, cx, uri) = (fetcher.clone(), world.cx(), server.url(&format!("/{at}.md")));
+        tasks.spawn(async move { fetch(&fetcher, &uri, &cx).await.unwrap().path });
+    }
+    assert_eq!(tasks.join_all().await.len(), 9);
+    assert_eq!(crowd.most.load(Ordering::SeqCst), 3);
 }

@@ -62,7 +62,7 @@ async fn what_is_missing_or_foreign_is_named() {
 }
 
 #[tokio::test]
-async fn a_confined_path_does_not_leave_not_even_through_a_link() {
+async fn w13_a_confined_path_does_not_leave_not_even_through_a_link() {
     let world = world();
     let fetcher = world.fetcher();
     std::os::unix::fs::symlink(world.path("secret"), world.path("bundles/link")).unwrap();

@@ -105,7 +105,7 @@ fn check(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_processes_in_a_cold_cache_make_one_fetch_and_get_the_same() {
+async fn w8_twenty_processes_in_a_cold_cache_make_one_fetch_and_get_the_same() {
     let world = World::new();
     let commit = large_repo(&world);
     let server = Server::start(git(&world, &world.path("repos"))).await;
@@ -127,7 +127,7 @@ async fn twenty_processes_in_a_cold_cache_make_one_fetch_and_get_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_of_twenty_processes_killed_at_random_moments_harm_nobody() {
+async fn w8_half_of_twenty_processes_killed_at_random_moments_harm_nobody() {
     let world = World::new();
     let commit = large_repo(&world);
     let server = Server::start(git(&world, &world.path("repos"))).await;

@@ -113,12 +113,14 @@ async fn what_is_cached_needs_no_repository_and_a_refresh_sees_the_branch_move()
 }
 
 #[tokio::test]
-async fn a_pin_that_cannot_be_had_is_an_error_the_first_time_and_every_time() {
+async fn w5_a_pin_that_cannot_be_had_is_an_error_the_first_time_and_every_time() {
     let world = World::new();
     let Fixture { repo, .. } = fixture(&world);
     let fetcher = world.fetcher();
     let pin = "0123456789abcdef0123456789abcdef01234567";
-    for uri in [repo.uri(&format!("@{pin}")), repo.uri("@0123abcd")] {
+    // The tag itself is an object too, and no commit.
+    let tag = repo.run(&["rev-parse", "refs/tags/v2"]);
+    for uri in [repo.uri(&format!("@{pin}")), repo.uri("@0123abcd"), repo.uri(&format!("@{tag}"))] {
         for _ in 0..2 {
             let error = fetch(&fetcher, &uri, &world.cx()).await.unwrap_err();
             assert!(matches!(error, FetchError::CommitNotFound { .. }), "{uri}: {error}");
@@ -130,7 +132,7 @@ async fn a_pin_that_cannot_be_had_is_an_error_the_first_time_and_every_time() {
 }
 
 #[tokio::test]
-async fn a_missing_subdirectory_is_an_error_that_costs_no_entry() {
+async fn w6_a_missing_subdirectory_is_an_error_that_costs_no_entry() {
     let world = World::new();
     let Fixture { repo, first, .. } = fixture(&world);
     let fetcher = world.fetcher();
@@ -143,6 +145,33 @@ async fn a_missing_subdirectory_is_an_error_that_costs_no_entry() {
     std::fs::remove_dir_all(&repo.path).unwrap();
     let fetched = fetch(&fetcher, &repo.uri("@v1#mods/tool-x/x.py"), &world.cx()).await.unwrap();
     assert_eq!((commit_of(&fetched), read(&fetched.path).as_str()), (first.as_str(), "1\n"));
+}
+
+#[tokio::test]
+async fn w7_a_repository_with_nothing_we_know_at_its_root_is_kept_like_any_other() {
+    let world = World::new();
+    let repo = world.repo("repos/deep");
+    repo.commit(&[("some/where/bundle.md", "deep\n")]);
+    let (fetcher, uri) = (world.fetcher(), repo.uri("@main#subdirectory=some/where"));
+    let first = fetch(&fetcher, &uri, &world.cx()).await.unwrap();
+    std::fs::remove_dir_all(&repo.path).unwrap();
+    let again = fetch(&fetcher, &uri, &world.cx()).await.unwrap();
+    assert_eq!((&again, read(again.path.join("bundle.md")).as_str()), (&first, "deep\n"));
+}
+
+#[tokio::test]
+async fn repositories_with_longer_commit_ids_work_too() {
+    let world = World::new();
+    let repo = world.repo("repos/long");
+    std::fs::remove_dir_all(repo.path.join(".git")).unwrap();
+    repo.run(&["init", "--quiet", "--initial-branch=main", "--object-format=sha256", "."]);
+    let commit = repo.commit(&[("a", "1\n")]);
+    assert_eq!(commit.len(), 64);
+    for reference in ["main", &commit] {
+        let fetched =
+            fetch(&world.fetcher(), &repo.uri(&format!("@{reference}")), &world.cx()).await.unwrap();
+        assert_eq!((commit_of(&fetched), read(fetched.path.join("a")).as_str()), (commit.as_str(), "1\n"));
+    }
 }
 
 #[tokio::test]

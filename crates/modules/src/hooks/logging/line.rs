@@ -3,6 +3,7 @@
 use amplifier_core::contracts::{EventStamp, HookEvent};
 use amplifier_core::redact::redact;
 use amplifier_protocol::ids::EventName;
+use amplifier_protocol::tool::picture_bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -134,10 +135,28 @@ impl Line {
 }
 
 fn cleaned(data: &Map<String, Value>, redactor: Option<&Redactor>) -> Map<String, Value> {
-    let Value::Object(data) = redact(&Value::Object(data.clone())) else { return Map::new() };
+    let mut data = Value::Object(data.clone());
+    name_pictures(&mut data, 0);
+    let Value::Object(data) = redact(&data) else { return Map::new() };
     match redactor.and_then(|redactor| redactor.clean(&data)) {
         Some((data, _)) => data,
         None => data,
+    }
+}
+
+/// Puts the length of a picture in the place of its bytes: a log is read by people, and the journal has them.
+fn name_pictures(value: &mut Value, depth: usize) {
+    match value {
+        // No result is so deep that a picture would be found there.
+        _ if depth > 16 => {}
+        Value::Object(map) => {
+            if let Some(bytes) = picture_bytes(map) {
+                map.insert("data".to_owned(), Value::from(format!("[{bytes} bytes]")));
+            }
+            map.values_mut().for_each(|value| name_pictures(value, depth + 1));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| name_pictures(item, depth + 1)),
+        _ => {}
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use amplifier_core::redact::{names_a_secret, redact, redact_text};
+use amplifier_protocol::tool::picture_bytes;
 use serde_json::{Map, Value};
 
 use super::{Config, Rule, entropy, personal};
@@ -66,6 +67,10 @@ impl Redactor {
     ) -> Option<Map<String, Value>> {
         let mut changed: Option<Map<String, Value>> = None;
         for (key, value) in map {
+            // The bytes of a picture are random by nature, and hiding a part would break the whole.
+            if key == "data" && picture_bytes(map).is_some() {
+                continue;
+            }
             path.push(key.clone());
             let cleaned = if self.is_allowed(path) { None } else { self.entry(key, value, path, found) };
             path.pop();

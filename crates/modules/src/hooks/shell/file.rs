@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Command, NAMES, OnFailure, USUAL};
+use super::config::{Command, NAMES, OnFailure, USUAL};
 
 const NAME: &str = "hooks.json";
 /// More folders or a larger file are a mistake.
@@ -37,7 +37,10 @@ struct Group {
 
 #[derive(Deserialize)]
 struct Item {
-    command: String,
+    #[serde(default)]
+    command: Option<String>,
+    #[serde(default)]
+    prompt: Option<String>,
     #[serde(default)]
     timeout: Option<f64>,
     #[serde(default)]
@@ -93,13 +96,15 @@ fn read(folder: &Path, found: &mut Found) -> Result<(), String> {
 }
 
 fn command(item: Value, event: &str, matcher: Option<String>) -> Result<Command, String> {
-    let kind = item.get("type").and_then(Value::as_str).unwrap_or("command");
-    if kind != "command" {
-        return Err(format!("hooks of type `{kind}` are not run; only `command` is"));
-    }
+    let kind = item.get("type").and_then(Value::as_str).unwrap_or("command").to_owned();
     let item: Item = serde_json::from_value(item).map_err(|error| error.to_string())?;
+    let (command, prompt) = match kind.as_str() {
+        "command" => (Some(item.command.ok_or("`command` is missing")?), None),
+        "prompt" => (None, Some(item.prompt.ok_or("`prompt` is missing")?)),
+        other => return Err(format!("hooks of type `{other}` are not run; only `command` and `prompt` are")),
+    };
     let (timeout, event) = (item.timeout.unwrap_or(USUAL), event.to_owned());
-    Ok(Command { event, matcher, command: item.command, timeout, on_failure: item.on_failure })
+    Ok(Command { event, matcher, command, prompt, timeout, on_failure: item.on_failure })
 }
 
 #[cfg(test)]
@@ -118,14 +123,18 @@ mod tests {
         };
         write("", &hook("PreToolUse", r#"{"type": "command", "command": "one", "timeout": 3}"#));
         write("b", &hook("Stop", r#"{"command": "three"}"#));
-        write("a", &hook("tool:*", r#"{"command": "two"}, {"type": "prompt", "prompt": "is it ok?"}"#));
+        write(
+            "a",
+            &hook("tool:*", r#"{"command": "two"}, {"type": "prompt", "prompt": "ok?"}, {"type": "http"}"#),
+        );
         write("c", "{bad");
         write("d", &hook("NoSuchEvent", r#"{"command": "x"}"#));
         let found = read_all(temp.path());
-        let commands: Vec<_> = found.commands.iter().map(|(_, command)| command.command.as_str()).collect();
-        assert_eq!(commands, ["one", "two", "three"]);
+        let texts = found.commands.iter().map(|(_, one)| one.command.as_ref().or(one.prompt.as_ref()));
+        let texts: Vec<_> = texts.map(|text| text.unwrap().as_str()).collect();
+        assert_eq!(texts, ["one", "two", "ok?", "three"]);
         assert_eq!(found.warnings.len(), 3, "{:?}", found.warnings);
-        assert!(found.warnings[0].contains("`prompt`") && found.warnings[2].contains("NoSuchEvent"));
+        assert!(found.warnings[0].contains("`http`") && found.warnings[2].contains("NoSuchEvent"));
         assert_eq!(read_all(&temp.path().join("nowhere")).commands.len(), 0);
     }
 }

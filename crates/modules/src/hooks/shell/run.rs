@@ -59,8 +59,8 @@ pub(super) fn environment(
             || name.starts_with("LC_")
             || pass.iter().any(|passed| *passed == name)
     };
-    // What a child inherits is the process's own; no setting of ours is read from it.
-    let mut environment: BTreeMap<_, _> = std::env::vars_os().filter(|(name, _)| passes(name)).collect();
+    let inherited = crate::environment::of_this_process().filter(|(name, _)| passes(name));
+    let mut environment: BTreeMap<_, _> = inherited.collect();
     for name in ["AMPLIFIER_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "PWD"] {
         environment.insert(name.into(), folder.into());
     }

@@ -40,7 +40,7 @@ pub(super) async fn select(coordinator: &Coordinator, call: &ToolCall, ran: &mut
             chosen.arguments = tool_input.unwrap_or(chosen.arguments);
         }
         Verdict::Refused { reason } => {
-            ran.text = format!("Denied by hook: {reason}");
+            ran.content = format!("Denied by hook: {reason}").into();
             return None;
         }
     }
@@ -56,7 +56,7 @@ pub(super) async fn select(coordinator: &Coordinator, call: &ToolCall, ran: &mut
         let denied = heard.denied().map(|reason| format!("Denied by hook: {reason}"));
         ran.hear::<ToolSelected>(heard.ephemeral, heard.held);
         if let Some(text) = denied {
-            ran.text = text;
+            ran.content = text.into();
             return None;
         }
     }

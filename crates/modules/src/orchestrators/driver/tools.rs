@@ -9,7 +9,7 @@ use amplifier_core::hooks::Sourced;
 use amplifier_protocol::event::{ErrorInfo, Event, ToolError, ToolPost, ToolPre};
 use amplifier_protocol::hook::Injection;
 use amplifier_protocol::ids::EventName;
-use amplifier_protocol::message::Message;
+use amplifier_protocol::message::{Content, Message};
 use amplifier_protocol::tool::{ToolCall, ToolResult};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -21,7 +21,7 @@ use super::{Selection, Turn};
 
 /// What became of one call.
 pub(super) struct Ran {
-    pub(super) text: String,
+    pub(super) content: Content,
     ephemeral: Vec<Sourced<Injection>>,
     // Lasting words of hooks: between a call and its result nothing may stand, so they wait.
     held: Vec<(EventName, Vec<Sourced<Injection>>)>,
@@ -30,8 +30,8 @@ pub(super) struct Ran {
 }
 
 impl Ran {
-    fn new(text: String) -> Self {
-        Self { text, ephemeral: Vec::new(), held: Vec::new(), stop: None }
+    fn new(content: impl Into<Content>) -> Self {
+        Self { content: content.into(), ephemeral: Vec::new(), held: Vec::new(), stop: None }
     }
 
     fn cancelled(call: &ToolCall) -> Self {
@@ -49,7 +49,7 @@ impl Turn<'_> {
         let mut stop = None;
         let mut held = Vec::new();
         for (call, ran) in calls.iter().zip(ran) {
-            if let Err(error) = self.store(Message::tool_result(call, ran.text)).await {
+            if let Err(error) = self.store(Message::tool_result(call, ran.content)).await {
                 stop = Some(error);
             }
             self.ephemeral.extend(items(ran.ephemeral));
@@ -104,7 +104,7 @@ impl Turn<'_> {
             }
         }
         // A call without a result panicked on its way through us; its call must be answered all the same.
-        let broken = || Ran::new("Error executing tool: the call broke off".to_owned());
+        let broken = || Ran::new("Error executing tool: the call broke off");
         ran.into_iter().map(|ran| ran.unwrap_or_else(broken)).collect()
     }
 
@@ -137,12 +137,12 @@ async fn run_one(coordinator: &Coordinator, mut call: ToolCall, group: &Arc<str>
         call.arguments = asked.event.tool_input;
         ran.hear::<ToolPre>(asked.ephemeral, asked.held);
         if let Some(text) = denied {
-            ran.text = text;
+            ran.content = text.into();
             return ran;
         }
     }
     match coordinator.call_tool(&call).await {
-        Ok(result) => ran.text = ran.report(coordinator, &call, result, group).await,
+        Ok(result) => ran.content = ran.report(coordinator, &call, result, group).await,
         Err(error) => ran.fail(coordinator, &call, error, group).await,
     }
     ran
@@ -168,9 +168,9 @@ impl Ran {
         call: &ToolCall,
         result: ToolResult,
         group: &Arc<str>,
-    ) -> String {
+    ) -> Content {
         if !coordinator.listens(ToolPost::NAME) {
-            return result.to_model_text();
+            return result.to_model_content();
         }
         let told = json!(result);
         let post = ToolPost {
@@ -186,8 +186,8 @@ impl Ran {
         let (modified, event) = (heard.modified, heard.event);
         self.hear::<ToolPost>(heard.ephemeral, heard.held);
         match withheld {
-            Some(text) => text,
-            None if !modified => result.to_model_text(),
+            Some(text) => text.into(),
+            None if !modified => result.to_model_content(),
             // Hooks of old know the result by its older name.
             None if event.result == told => changed(event.tool_result),
             None => changed(event.result),
@@ -196,7 +196,7 @@ impl Ran {
 
     async fn fail(&mut self, coordinator: &Coordinator, call: &ToolCall, error: CallError, group: &Arc<str>) {
         let (kind, msg) = match &error {
-            CallError::Cancelled => return self.text = Self::cancelled(call).text,
+            CallError::Cancelled => return self.content = Self::cancelled(call).content,
             CallError::UnknownTool { .. } => ("ToolNotFound", format!("Error: {error}")),
             CallError::Limit(_) => ("LimitReached", format!("Error executing tool: {error}")),
             CallError::Journal(_) => ("JournalError", format!("Error executing tool: {error}")),
@@ -210,7 +210,7 @@ impl Ran {
         };
         let heard = coordinator.emit_holding(told).await;
         self.hear::<ToolError>(heard.ephemeral, heard.held);
-        self.text = msg;
+        self.content = msg.into();
         if matches!(error, CallError::Limit(_) | CallError::Journal(_)) {
             self.stop = Some(error.into());
         }
@@ -218,9 +218,9 @@ impl Ran {
 }
 
 /// What the model reads of a result that a hook wrote: a whole result, or just its output.
-fn changed(value: Value) -> String {
+fn changed(value: Value) -> Content {
     let is_result = value.get("output").is_some() || value.get("success").is_some();
     let read = if is_result { serde_json::from_value(value.clone()).ok() } else { None };
     let result: ToolResult = read.unwrap_or_else(|| ToolResult::success(value));
-    result.to_model_text()
+    result.to_model_content()
 }

@@ -12,11 +12,11 @@ use tempfile::TempDir;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::config::Config;
-use super::environment;
 use super::gate::Asked;
 use super::policy::{Judgement, Policy};
 use super::process::{self, Launch, Running};
 use super::sandbox::{Folders, Sandbox};
+use crate::environment;
 
 /// The variable that tells a command where to leave word of its working folder.
 const FOLDER_NOTE: &str = "AMPLIFIER_BASH_FOLDER";

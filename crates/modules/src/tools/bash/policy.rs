@@ -173,6 +173,12 @@ fn shortened(command: &str) -> String {
     shown
 }
 
+/// Every simple command that a command would run as far as it can be read: also what stands in substitutions, behind
+/// wrappers and in code for another shell.
+pub(crate) fn simple_commands(command: &str) -> Result<Vec<Vec<shell::Word>>, shell::Unreadable> {
+    Ok(walk::simple_commands(&Policy::default(), &shell::parse(command)?))
+}
+
 /// The rules of one session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Policy {

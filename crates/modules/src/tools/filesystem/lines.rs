@@ -190,6 +190,7 @@ mod tests {
         assert_eq!(excerpt(text.as_bytes(), 1, 9).content, "     1\ta\n     2\tb\u{c}c\u{85}d\u{2028}e\rf");
     }
 
+    /// Golden case 11.1: read_file of a line of more than 2000 characters.
     #[test]
     fn a_long_line_is_cut_by_characters_however_it_arrives() {
         let text = "ä".repeat(2_005);

@@ -49,6 +49,7 @@ fn alone(at: usize) -> Vec<(usize, String)> {
     vec![(at, "INJ".to_owned())]
 }
 
+/// Golden case 11.7: ephemeral provider:request, first and later calls, with the append flag.
 #[tokio::test]
 async fn passing_words_stand_at_the_end_of_every_request_they_were_said_for() {
     for id in LOOPS {
@@ -64,6 +65,7 @@ async fn passing_words_stand_at_the_end_of_every_request_they_were_said_for() {
     }
 }
 
+/// Golden case 11.7: ephemeral tool:pre and tool:post. Better: those of tool:pre are sent.
 #[tokio::test]
 async fn passing_words_around_a_tool_stand_in_the_next_request_also_those_said_before_it() {
     for (id, event) in LOOPS.into_iter().flat_map(|id| [(id, "tool:pre"), (id, "tool:post")]) {
@@ -72,6 +74,7 @@ async fn passing_words_around_a_tool_stand_in_the_next_request_also_those_said_b
     }
 }
 
+/// Golden case 11.7: ephemeral prompt:submit. Better: in every loop.
 #[tokio::test]
 async fn passing_words_to_a_prompt_stand_in_the_first_request_only() {
     for id in LOOPS {
@@ -80,6 +83,7 @@ async fn passing_words_to_a_prompt_stand_in_the_first_request_only() {
     }
 }
 
+/// Golden case 11.7: persistent tool:pre and tool:post. Better: behind the result.
 #[tokio::test]
 async fn lasting_words_around_a_tool_are_stored_behind_its_result() {
     for (id, event) in LOOPS.into_iter().flat_map(|id| [(id, "tool:pre"), (id, "tool:post")]) {

@@ -36,15 +36,16 @@ const TELLING: &[&str] = &[
 
 /// Everything that speaks against a script, with the simple command it is about.
 pub(super) fn walk(policy: &Policy, script: &Script, folder: Option<&Path>) -> Vec<(Risk, String)> {
-    let mut walk = Walk {
-        policy,
-        found: Vec::new(),
-        folder: folder.map(Path::to_path_buf),
-        fetched: Vec::new(),
-        depth: 0,
-    };
+    let mut walk = Walk::new(policy, folder);
     walk.script(script);
     walk.found
+}
+
+/// Every simple command of a script, also those inside others.
+pub(super) fn simple_commands(policy: &Policy, script: &Script) -> Vec<Vec<Word>> {
+    let mut walk = Walk { seen: Some(Vec::new()), ..Walk::new(policy, None) };
+    walk.script(script);
+    walk.seen.unwrap_or_default()
 }
 
 pub(super) struct Walk<'a> {
@@ -55,6 +56,8 @@ pub(super) struct Walk<'a> {
     /// Files that this command downloads.
     pub(super) fetched: Vec<String>,
     pub(super) depth: usize,
+    /// The simple commands on the way, when somebody wants them.
+    seen: Option<Vec<Vec<Word>>>,
 }
 
 /// Where the standard input of a command comes from.
@@ -64,6 +67,13 @@ pub(super) enum Input<'a> {
     Piped(&'a [Command]),
     Text(&'a Word),
     File,
+}
+
+impl<'a> Walk<'a> {
+    fn new(policy: &'a Policy, folder: Option<&Path>) -> Self {
+        let folder = folder.map(Path::to_path_buf);
+        Self { policy, found: Vec::new(), folder, fetched: Vec::new(), depth: 0, seen: None }
+    }
 }
 
 impl Walk<'_> {
@@ -147,6 +157,9 @@ impl Walk<'_> {
     /// Judges the words of a simple command; wrappers call it again with what they wrap.
     pub(super) fn words(&mut self, words: &[Word], input: Input<'_>) {
         let Some((first, arguments)) = words.split_first() else { return };
+        if let Some(seen) = &mut self.seen {
+            seen.push(words.to_vec());
+        }
         let shown = words.iter().map(Word::shown).collect::<Vec<_>>().join(" ");
         if pattern::mentioned(&self.policy.denied, &shown) {
             self.found.push((Risk::Listed, shown.clone()));

@@ -1,4 +1,4 @@
-//! The environment of commands: what is harmless, what the plan names, nothing else. No key of this process leaks.
+//! The environment of child processes: what is harmless, what the plan names, nothing else. No key of this process leaks.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -53,7 +53,7 @@ const QUIET: &[(&str, &str)] = &[
 ];
 
 /// The variables of a command: `own` sifted, then what the plan sets.
-pub(super) fn sifted(
+pub(crate) fn sifted(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     pass: &[String],
     set: &BTreeMap<String, String>,
@@ -81,7 +81,11 @@ fn named(name: &str, pass: &[String]) -> bool {
 }
 
 /// The variables of this process. They are handed on to commands and never read for a meaning.
-pub(super) fn of_this_process() -> impl Iterator<Item = (OsString, OsString)> {
+pub(crate) fn of_this_process() -> impl Iterator<Item = (OsString, OsString)> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "programs inherit what is the process's own; decision 0008"
+    )]
     std::env::vars_os()
 }
 
