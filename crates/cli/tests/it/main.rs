@@ -11,8 +11,9 @@
 mod backup;
 mod desk;
 mod kills;
-mod module;
 mod llama;
+mod llama_vendors;
+mod module;
 mod parts;
 mod plan;
 mod run;

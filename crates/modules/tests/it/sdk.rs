@@ -255,6 +255,19 @@ async fn newer_models_and_betas_are_asked_in_shapes_that_anthropic_knows() {
 }
 
 #[tokio::test]
+async fn a_model_that_takes_no_schema_answers_through_a_tool_of_its_shape() {
+    let server = Server::start().await;
+    let schema =
+        json!({"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]});
+    let more = json!({"model": "claude-sonnet-4-0", "response_format": {"type": "json_schema", "schema": schema}, "effort": "low"});
+    let session = server.session("provider-anthropic", more).await;
+    assert_eq!(session.execute("How much?").await.unwrap(), "{\"answer\": 42}");
+    let body = &server.sent().await[0]["body"];
+    assert_eq!((&body["tool_choice"], body.get("thinking")), (&json!({"type": "any"}), None));
+    assert_eq!(answers(&session).await, [json!([{"type": "text", "text": "{\"answer\": 42}"}])]);
+}
+
+#[tokio::test]
 async fn a_turn_with_reasoning_and_tools_is_one_that_openais_client_would_have_had() {
     let server = Server::start().await;
     let session = server

@@ -255,6 +255,30 @@ async fn an_answer_that_was_cut_short_says_why() {
 }
 
 #[tokio::test]
+async fn items_without_numbers_are_told_apart_by_their_ids() {
+    let call = |id: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "look", "arguments": ""});
+    let piece = |id: &str, text: &str| json!({"type": "response.function_call_arguments.delta", "item_id": format!("fc_{id}"), "delta": text});
+    let events = [
+        json!({"type": "response.output_text.delta", "item_id": "msg_1", "delta": "Both."}),
+        json!({"type": "response.output_item.added", "item": call("a")}),
+        json!({"type": "response.output_item.added", "item": call("b")}),
+        piece("a", "{\"x\""),
+        piece("b", "{}"),
+        piece("a", ": 1}"),
+        json!({"type": "response.completed", "response": {"status": "completed"}}),
+    ];
+    let server = FaultServer::start(vec![stream(&events)]).await;
+    let (provider, _hub, _) = provider("provider-openai", &server, json!({})).await;
+    let answer = ask(&*provider, hi()).await.0.unwrap();
+    assert_eq!(
+        answer["content"],
+        json!([{"type": "text", "text": "Both."}, {"type": "tool_call", "id": "a", "name": "look", "input": {"x": 1}},
+            {"type": "tool_call", "id": "b", "name": "look", "input": {}}])
+    );
+    assert_eq!(answer["finish_reason"], json!("tool_calls"));
+}
+
+#[tokio::test]
 async fn an_answer_that_breaks_off_is_reported_and_not_shown_twice() {
     for id in VENDORS {
         let mut acts = says(id, "half of");
