@@ -9,8 +9,12 @@
 )]
 
 mod backup;
+mod bundle;
+mod cache;
 mod desk;
 mod kills;
 mod module;
 mod plan;
+mod plans_of_bundles;
+mod processes;
 mod run;
