@@ -31,6 +31,7 @@ impl Environment {
     /// Every variable, for programs that are started with the person's own environment, such as git.
     pub fn all(&self) -> Vec<(OsString, OsString)> {
         match self {
+            #[expect(clippy::disallowed_methods, reason = "handed on to programs, never read for a meaning")]
             Self::Process => std::env::vars_os().collect(),
             Self::Fixed(variables) => {
                 variables.iter().map(|(name, value)| (name.into(), value.into())).collect()

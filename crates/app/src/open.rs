@@ -17,6 +17,7 @@ use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
+use amplifier_protocol::usage::Usd;
 use amplifier_sources::fetch::{Base, FetchContext};
 use amplifier_sources::resolver::SourceResolver;
 use async_trait::async_trait;
@@ -337,6 +338,13 @@ fn with_capabilities(
 }
 
 impl OpenSession {
+    /// What the session and its sub-sessions cost; nothing when nobody told a price.
+    pub fn cost(&self) -> Option<Usd> {
+        let total = self.session.coordinator().ledger().statement().total.cost_nanos;
+        let told = self.session.status().cost_usd.is_some() || total > 0;
+        told.then(|| Usd::from_nanos(total))
+    }
+
     /// Shows the person something, where there is a place for it.
     pub(crate) async fn show(&self, message: String) {
         if let Some(display) = &self.nest.surroundings.display {

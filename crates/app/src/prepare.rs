@@ -10,7 +10,7 @@ use serde_json::Value;
 mod bundle;
 mod fault;
 
-pub use bundle::{Locking, PrepareOptions, PreparedBundle, current, prepare_bundle, rendered};
+pub use bundle::{Locking, PrepareOptions, PreparedBundle, complaints, current, prepare_bundle, rendered};
 pub use fault::BundleFault;
 
 /// The largest plan file we read. Real ones are a few kilobytes; agents embedded in them make some larger.

@@ -178,7 +178,7 @@ async fn answer(child: OpenSession, instruction: String) -> Result<Value, SpawnE
             child.show(prompt::describe(failed)).await;
         }
         let result = child.session.execute(asked).await;
-        let status = child.session.status();
+        let (status, cost) = (child.session.status(), child.cost());
         child.session.cleanup().await;
         if let Err(error) = child.update_views().await {
             // The journal has everything; the views are made again when they are wanted.
@@ -190,7 +190,7 @@ async fn answer(child: OpenSession, instruction: String) -> Result<Value, SpawnE
                 "session_id": child.session.id(),
                 "status": status.status,
                 "turn_count": status.turns,
-                "cost_usd": status.cost_usd,
+                "cost_usd": cost,
                 "metadata": {},
             })
         })

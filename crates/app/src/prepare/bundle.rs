@@ -77,7 +77,7 @@ pub async fn prepare_bundle(
     let names = Registry::new(&access.home).read()?.names();
     let mut library = Library::new(access, names);
     // A name that is registered is meant, whatever lies in the folder under the same name.
-    let asked = library.address_of(reference).unwrap_or_else(|| reference.to_owned());
+    let asked = library.address_of(reference).unwrap_or_else(|| as_path(reference, &access.base));
     let own = own_folder(&library, &asked, &access.base).await;
     let mut locked = None;
     if options.locking == Locking::Obeyed
@@ -102,6 +102,14 @@ pub async fn prepare_bundle(
     let prepared = PreparedBundle { reference: reference.to_owned(), loaded, missing, own, locked, library };
     prepared.refuse_drift()?;
     Ok(prepared)
+}
+
+/// A name that something in the folder has is a path.
+fn as_path(reference: &str, base: &Path) -> String {
+    match reference.parse() {
+        Ok(SourceUri::Named { .. }) if base.join(reference).exists() => format!("./{reference}"),
+        _ => reference.to_owned(),
+    }
 }
 
 /// The folder a bundle lies in.
@@ -242,11 +250,22 @@ fn differs(lock: &BundleLock, name: &str, hash: &str) -> Option<String> {
     }
 }
 
+/// Everything that is wrong with the files of a bundle, when that is why it cannot be loaded.
+pub fn complaints(error: &BundleError) -> Vec<String> {
+    match error {
+        BundleError::Invalid(notices) => notices.iter().map(Notice::render).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The places a [`BundleError`] speaks of, with the line and a caret, for people.
 pub fn rendered(error: &BundleError) -> Vec<String> {
     match error {
         BundleError::Invalid(notices) => notices.iter().map(Notice::render).collect(),
-        BundleError::Include { source, .. } => rendered(source),
+        BundleError::Include { source, place, .. } => match rendered(source) {
+            below if below.is_empty() => place.excerpt().into_iter().collect(),
+            below => below,
+        },
         error => error.place().and_then(|place| place.excerpt()).into_iter().collect(),
     }
 }

@@ -201,7 +201,7 @@ async fn names_lead_to_bundles_also_as_namespaces_and_are_checked_first() {
     assert_eq!(tools, ["tool-search", "tool-todo"]);
     assert!(bundles::add("./missing", None, &access).await.is_err());
     let secret =
-        bundles::add("git+https://me:hunter2@example.invalid/r@main", None, &access).await.unwrap_err();
+        bundles::add("git+https://me:hunter2@example.invalid/r@main", None, &access).await.err().unwrap();
     assert!(secret.to_string().contains("credential") && !secret.to_string().contains("hunter2"), "{secret}");
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use amplifier_app::CancelLevel;
 use amplifier_app::open::OpenSession;
 use amplifier_core::contracts::CapabilityError;
+use amplifier_protocol::status::SessionState;
 use serde_json::{Value, json};
 
 use crate::workshop::Workshop;
@@ -47,7 +48,7 @@ async fn a_task_runs_in_a_session_of_its_own_and_its_cost_counts() {
     assert_eq!(session.session.execute("go").await.unwrap(), "parent done");
     let messages = session.session.coordinator().context().unwrap().messages().await.unwrap();
     assert!(messages.iter().any(|message| message.content.visible_text().contains("child says hi")));
-    assert_eq!(session.session.status().cost_usd.map(|cost| cost.to_string()), Some("0.52".to_owned()));
+    assert_eq!(session.cost().map(|cost| cost.to_string()), Some("0.52".to_owned()));
     session.session.cleanup().await;
     let journals = shop.journals();
     let (id, child) = journals.iter().find(|(id, _)| id.ends_with("_helper")).unwrap();
@@ -96,8 +97,8 @@ async fn what_the_rules_exclude_is_not_mounted_in_the_child() {
     let answer = spawn(&session, json!({"agent_name": "helper", "instruction": "go"})).await.unwrap();
     let id = answer["session_id"].as_str().unwrap().parse().unwrap();
     let plan = std::fs::read_to_string(shop.home().session(&id).mount_plan()).unwrap();
-    assert!(plan.contains("tool-todo") && !plan.contains("tool-task"), "{plan}");
-    assert_eq!(serde_json::from_str::<Value>(&plan).unwrap().get("agents"), None);
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!((&plan["tools"], plan.get("agents")), (&json!([{"module": "tool-todo"}]), None));
 }
 
 #[tokio::test]
@@ -137,7 +138,8 @@ async fn a_child_is_cancelled_with_its_parent() {
     }
     watched.cancel(CancelLevel::Immediate).await;
     let ended = tokio::time::timeout(Duration::from_secs(60), turn).await.unwrap();
-    assert!(ended.unwrap().is_err());
+    drop(ended.unwrap());
+    assert_eq!(watched.status().status, SessionState::Cancelled);
     session.session.cleanup().await;
     let (_, child) = shop.journals().into_iter().find(|(id, _)| id.ends_with("_helper")).unwrap();
     assert!(!child.contains("never"), "{child}");

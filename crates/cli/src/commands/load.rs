@@ -70,6 +70,13 @@ pub async fn bundle(
 
 /// Tells why there is no bundle.
 pub fn refuse(fault: &BundleFault) -> Exit {
+    if let BundleFault::Load(error) = fault {
+        let complaints = prepare::complaints(error);
+        complaints.iter().for_each(|complaint| render::note(&format!("error: {complaint}")));
+        if !complaints.is_empty() {
+            return Exit::Usage;
+        }
+    }
     let hint = fault.hint();
     render::error(fault, hint.as_deref());
     if let BundleFault::Load(error) = fault {

@@ -262,7 +262,7 @@ fn summary(opened: &OpenSession, result: &Result<String, ExecuteError>) -> Value
         "session_id": session.id(),
         "turn": status.turns,
         "usage": {"input_tokens": status.total_input_tokens, "output_tokens": status.total_output_tokens},
-        "cost_usd": status.cost_usd,
+        "cost_usd": opened.cost(),
         "tool_calls": status.tool_invocations,
         "plan_hash": session.plan_hash(),
         "load_report": session.report(),
