@@ -9,6 +9,8 @@
 )]
 
 mod backup;
+mod bundle;
+mod cache;
 mod desk;
 mod kills;
 mod llama;
@@ -16,4 +18,6 @@ mod llama_vendors;
 mod module;
 mod parts;
 mod plan;
+mod plans_of_bundles;
+mod processes;
 mod run;
