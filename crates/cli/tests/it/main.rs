@@ -9,10 +9,14 @@
 )]
 
 mod backup;
+mod bundle;
+mod cache;
 mod desk;
 mod kills;
 mod module;
 mod llama;
 mod parts;
 mod plan;
+mod plans_of_bundles;
+mod processes;
 mod run;
