@@ -184,8 +184,10 @@ pub fn unfolded(agent: &Map<String, Value>) -> Map<String, Value> {
     found.remove("content");
     let source = Source::Fetched { uri: "a profile".to_owned(), pinned: None };
     let home = Arc::new(FileHome::new("/agents/agent.md".into(), "/agents".into(), source));
-    let mut put = |key: &str, value: Value| found.entry(key.to_owned()).or_insert(value);
-    let Ok((file, _)) = bundle::read_text(content, &home, &YamlLimits::default()) else {
+    let mut put = |key: &str, value: Value| {
+        found.entry(key.to_owned()).or_insert(value);
+    };
+    let Ok((file, _)) = bundle::read(content.as_bytes().to_vec(), &home, &YamlLimits::default()) else {
         // A head that cannot be read is no reason to lose the words.
         put("instruction", Value::from(content));
         return found;
