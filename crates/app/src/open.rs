@@ -184,7 +184,7 @@ fn sources_of(
 ) -> Option<Arc<dyn ModuleSourceResolver>> {
     let base = Base { home: environment.get(env::HOME).map(PathBuf::from), ..Base::at(working_dir) };
     let fetcher = Arc::new(library::fetcher(home, environment));
-    resolver::for_plan(plan, SourceResolver::new(fetcher, FetchContext::new(base)))
+    resolver::for_plan(plan, SourceResolver::new(fetcher, FetchContext::new(base)), home)
 }
 
 /// The plan of a child.

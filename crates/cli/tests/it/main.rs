@@ -20,4 +20,5 @@ mod parts;
 mod plan;
 mod plans_of_bundles;
 mod processes;
+mod profile;
 mod run;
