@@ -1,14 +1,16 @@
 //! `cargo xtask bench kernel`: our kernel and the public Python package on the same work, in one table with the goals.
-//! `cargo xtask bench modules` is in `bench/modules.rs`.
+//! `cargo xtask bench modules` is in `bench/modules.rs`, `cargo xtask bench bundles` in `bench/bundles.rs`.
 //!
 //! The work itself is in `crates/modules/benches/kernel.rs` and `xtask/bench/public_kernel.py`; both print one JSON object
 //! per measurement. This file runs them; it measures nothing.
 
+mod bundles;
 mod goals;
 mod measurement;
 mod modules;
 mod table;
 
+pub(crate) use bundles::bundles;
 pub(crate) use modules::modules;
 
 use std::ffi::OsStr;
@@ -24,6 +26,9 @@ use measurement::Run;
 /// The public package we measure beside ours, by name and version only.
 const PUBLIC_PACKAGE: &str = "amplifier-core==2.0.2";
 
+/// The package whose benches measure the kernel and the modules.
+const MODULES: &str = "amplifier-modules";
+
 /// A release build of the bench and its dependencies, from nothing, fits into this.
 const OUR_LIMIT: Duration = Duration::from_secs(1800);
 const INSTALL_LIMIT: Duration = Duration::from_secs(300);
@@ -31,7 +36,7 @@ const PUBLIC_LIMIT: Duration = Duration::from_secs(300);
 
 /// Measures both and prints the table. Returns how many goals were not met.
 pub(crate) fn kernel(workspace: &Workspace) -> Result<usize, TaskError> {
-    let ours = measure(workspace, "kernel", &[])?;
+    let ours = measure(workspace, MODULES, "kernel", &[])?;
     let public = measure_public(workspace);
     let (public, reason) = match public {
         Ok(run) => (run, None),
@@ -46,14 +51,14 @@ pub(crate) fn kernel(workspace: &Workspace) -> Result<usize, TaskError> {
 }
 
 /// Runs one of our benches and reads what it prints.
-fn measure(workspace: &Workspace, bench: &str, options: &[&OsStr]) -> Result<Run, TaskError> {
+fn measure(workspace: &Workspace, package: &str, bench: &str, options: &[&OsStr]) -> Result<Run, TaskError> {
     let mut command = Command::new("cargo");
-    command.args(["bench", "--quiet", "-p", "amplifier-modules", "--bench", bench, "--", "--json"]);
+    command.args(["bench", "--quiet", "-p", package, "--bench", bench, "--", "--json"]);
     command.args(options).current_dir(&workspace.root);
     let run = Run::read(&capture(&mut command, OUR_LIMIT)?.stdout);
     if run.is_empty() {
         return Err(TaskError::NoMeasurement {
-            command: format!("cargo bench -p amplifier-modules --bench {bench}"),
+            command: format!("cargo bench -p {package} --bench {bench}"),
         });
     }
     Ok(run)

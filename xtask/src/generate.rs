@@ -1,6 +1,7 @@
 //! `cargo xtask gen`: reference pages written from the types, and the check that the committed ones are current.
 //! Pages that people write are none of its business.
 
+mod bundles;
 mod events;
 mod modules;
 mod schema;
@@ -22,6 +23,8 @@ fn pages(workspace: &Workspace) -> Result<Vec<Page>, TaskError> {
     Ok(vec![
         Page { path: "docs/reference/events.md", text: events::page()? },
         Page { path: "docs/reference/modules.md", text: modules::page(workspace)? },
+        Page { path: "schemas/bundle.schema.json", text: bundles::bundle()? },
+        Page { path: "schemas/agent.schema.json", text: bundles::agent()? },
     ])
 }
 

@@ -70,6 +70,8 @@ enum BenchName {
     Kernel,
     /// Compaction, searching beside `rg`, reading and editing, what the standard hooks cost
     Modules,
+    /// A root with fifty includes: a cold process, a warm load, the composition alone
+    Bundles,
 }
 
 fn main() -> ExitCode {
@@ -94,6 +96,7 @@ fn run(task: &Task) -> Result<Outcome, TaskError> {
             let unmet = match what {
                 BenchName::Kernel => bench::kernel(&workspace)?,
                 BenchName::Modules => bench::modules(&workspace)?,
+                BenchName::Bundles => bench::bundles(&workspace)?,
             };
             Ok(if *enforce && unmet > 0 { Outcome::Found } else { Outcome::Clean })
         }

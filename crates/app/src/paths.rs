@@ -35,6 +35,16 @@ impl Home {
         self.root.join("share/profiles")
     }
 
+    /// Everything that was fetched.
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
+    /// Names that stand for bundles, and the bundle in use.
+    pub fn registry(&self) -> PathBuf {
+        self.root.join("registry.json")
+    }
+
     /// Fetched repositories, a folder for each commit.
     pub fn git_cache(&self) -> PathBuf {
         self.root.join("cache/git")
@@ -79,6 +89,11 @@ impl SessionFolder {
     /// The plan the session was opened with, secrets still written as references.
     pub fn mount_plan(&self) -> PathBuf {
         self.dir.join("mount_plan.json")
+    }
+
+    /// What the session's system prompt is made from.
+    pub fn prompt(&self) -> PathBuf {
+        self.dir.join("prompt.json")
     }
 
     /// The journal: the one truth about the session.

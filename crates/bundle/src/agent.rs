@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::bundle::{self, Access, Bundle, Modules};
+use crate::bundle::{self, Access, Bundle, HeadKind, Modules};
 use crate::compose::{Agent, Composed};
 use crate::error::BundleError;
 use crate::fetch::{Files, PathKind};
@@ -116,8 +116,8 @@ fn find(files: &impl Files, name: &str, agent: &Agent, namespaces: &[Namespace])
 /// The real path of a file, unless a link leads it out of its root.
 fn confined(files: &impl Files, path: &Path, home: &Home) -> Option<PathBuf> {
     let real = files.real_path(path).ok()?;
-    let root = files.real_path(&home.root).ok()?;
-    real.starts_with(root).then_some(real)
+    let is_inside = real.starts_with(&home.root) || real.starts_with(files.real_path(&home.root).ok()?);
+    is_inside.then_some(real)
 }
 
 /// An agent that is only listed needs a file; one that is defined in the bundle may have none.
@@ -218,8 +218,10 @@ fn file_mapping(bundle: Bundle) -> Mapping {
             put(&mut mapping, key, Node::text(text.text, &text.place));
         }
     }
-    // A flat agent keeps its further words at the top.
-    mapping.extend(bundle.unknown);
+    if bundle.head.kind == HeadKind::FlatAgent {
+        // Without `meta:` its further words stand at the top.
+        mapping.extend(bundle.unknown);
+    }
     for (key, modules) in [("providers", bundle.providers), ("tools", bundle.tools), ("hooks", bundle.hooks)]
     {
         if let Some(list) = list(modules) {

@@ -15,9 +15,9 @@ use indexmap::IndexMap;
 
 pub use self::agents::{Access, Roster, RosterEntry};
 pub use self::context::{ContextEntry, ContextFiles, ContextForm};
-pub use self::head::{Head, HeadKind};
-pub use self::modules::{Module, Modules};
-pub use self::read::{BUNDLE_KEYS, is_bundle_file, read, read_text};
+pub use self::head::{HEADS, Head, HeadKind};
+pub use self::modules::{MODULE_KEYS, Module, Modules};
+pub use self::read::{BUNDLE_KEYS, SESSION_KEYS, SPAWN_KEYS, read, split_file};
 use crate::home::Home;
 use crate::node::{Mapping, Node};
 use crate::origin::Place;

@@ -16,7 +16,7 @@ pub use self::merge::{Budget, merge};
 use crate::bundle::{Access, Bundle, ContextForm, Head, HeadKind, Include, Modules, RosterEntry, Text};
 use crate::error::BundleError;
 use crate::home::Home;
-use crate::include::{Edge, Graph, Namespace};
+use crate::include::{Edge, Graph, LoadLimits, Namespace};
 use crate::node::{Mark, Node, mapping_to_json};
 use crate::notice::Notice;
 use crate::origin::{Overridden, Place};
@@ -99,8 +99,8 @@ pub struct Instruction {
 ///
 /// # Errors
 /// [`BundleError::Limit`] when merging takes more than any honest bundle needs.
-pub fn compose(graph: &Graph) -> Result<Composed, BundleError> {
-    let mut budget = Budget::default();
+pub fn compose(graph: &Graph, limits: &LoadLimits) -> Result<Composed, BundleError> {
+    let mut budget = Budget::new(limits.values);
     let mut uses = uses(graph);
     let mut done: HashMap<usize, Composed> = HashMap::new();
     for index in &graph.order {
@@ -135,6 +135,23 @@ pub fn compose(graph: &Graph) -> Result<Composed, BundleError> {
     Ok(composed)
 }
 
+/// Merges files without a graph, the lowest first: the chain of a profile.
+///
+/// # Errors
+/// As [`compose`].
+pub fn stack<'b>(
+    layers: impl IntoIterator<Item = &'b Bundle>,
+    limits: &LoadLimits,
+) -> Result<Composed, BundleError> {
+    let mut budget = Budget::new(limits.values);
+    let mut composed = Composed::empty();
+    for bundle in layers {
+        composed = composed.under(layer(bundle, &[]), &mut budget)?;
+    }
+    merge::tell_idle_deletes(&mut composed);
+    Ok(composed)
+}
+
 /// How often each file is still needed; the last use takes it instead of copying it.
 fn uses(graph: &Graph) -> HashMap<usize, usize> {
     let mut uses = HashMap::new();
@@ -164,9 +181,10 @@ fn layer(bundle: &Bundle, own: &[Namespace]) -> Composed {
         (name.clone(), Agent { entry: entry.clone(), home, own, overrode: Vec::new() })
     };
     let context = bundle.context.entries.iter().map(|entry| {
-        // A key without a namespace gets the one of its bundle, so that two bundles may both have a `readme`.
+        // A key without a namespace gets the one of its bundle, so that two bundles may both have a `readme`. The keys of
+        // a profile are namespaces themselves.
         let key = match bundle.head.name() {
-            Some(name) if !entry.key.contains(':') => format!("{name}:{}", entry.key),
+            Some(name) if bundle.head.kind != HeadKind::Profile && !entry.key.contains(':') => format!("{name}:{}", entry.key),
             _ => entry.key.clone(),
         };
         let (path, home, own) = (entry.path.clone(), Arc::clone(home), own.to_vec());
@@ -298,7 +316,3 @@ fn merge_context(
     // A key that is there keeps its position and takes the later path.
     context.extend(over);
 }
-
-#[cfg(test)]
-#[path = "compose_tests.rs"]
-mod tests;

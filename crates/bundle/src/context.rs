@@ -65,6 +65,6 @@ fn resolve_one(files: &impl Files, file: &ContextFile, namespaces: &[Namespace])
         let message = format!("context file `{}`: {error}", written.text);
         Notice::warning(Code::MissingContext, &written.place, message)
     })?;
-    let real_root = files.real_path(root).unwrap_or_else(|_| root.clone());
-    if real.starts_with(real_root) { Ok(real) } else { Err(escape()) }
+    let is_inside = real.starts_with(root) || files.real_path(root).is_ok_and(|root| real.starts_with(root));
+    if is_inside { Ok(real) } else { Err(escape()) }
 }

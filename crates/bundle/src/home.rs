@@ -100,6 +100,20 @@ pub fn is_relative(reference: &str) -> bool {
     matches!(reference, "." | "..") || reference.starts_with("./") || reference.starts_with("../")
 }
 
+/// A reference as messages show it: what stands before the `@` of an address's host may be a password.
+pub fn shown(reference: &str) -> String {
+    let Some((scheme, rest)) = reference.split_once("://") else { return reference.to_owned() };
+    let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(host_end).unwrap_or((rest, ""));
+    match authority.rsplit_once('@') {
+        // A bare user name, as in `git@host`, is no secret.
+        Some((user, host)) if user.contains(':') || !scheme.contains("ssh") => {
+            format!("{scheme}://***@{host}{path}")
+        }
+        _ => reference.to_owned(),
+    }
+}
+
 /// A path without `.` and `..`; above the root there is nothing.
 pub fn normalize(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
@@ -128,6 +142,20 @@ mod tests {
         assert_eq!(home.rebase("./m/./n"), Ok(Some("/b/c/m/n".into())));
         for kept in ["git+https://h/r@main", "/abs", "name", ".hidden", "~/x"] {
             assert_eq!(home.rebase(kept), Ok(None), "{kept}");
+        }
+    }
+
+    #[test]
+    fn credentials_in_an_address_are_not_shown() {
+        assert_eq!(
+            shown("git+https://u:t0ken@host/o/r@main#subdirectory=x"),
+            "git+https://***@host/o/r@main#subdirectory=x"
+        );
+        assert_eq!(shown("https://t0ken@host"), "https://***@host");
+        for plain in
+            ["git+ssh://git@host/o/r@v1", "git+https://host/o/r@main", "ns:path", "./x@y", "file:///a@b"]
+        {
+            assert_eq!(shown(plain), plain);
         }
     }
 

@@ -21,7 +21,7 @@ pub use self::namespace::Namespace;
 use crate::bundle::{self, Bundle, Include};
 use crate::error::BundleError;
 use crate::fetch::Fetch;
-use crate::home::Home;
+use crate::home::{Home, shown};
 use crate::notice::{Code, Notice, Strictness};
 use crate::yaml::YamlLimits;
 
@@ -47,6 +47,8 @@ pub struct LoadLimits {
     pub file_bytes: u64,
     /// Bytes in all.
     pub total_bytes: u64,
+    /// Values merged in all: far above what honest bundles need, far below what hurts.
+    pub values: usize,
     /// Fetches at the same time.
     pub parallel: usize,
     /// Bounds of one file's YAML.
@@ -61,6 +63,7 @@ impl Default for LoadLimits {
             depth: 64,
             file_bytes: 8 << 20,
             total_bytes: 64 << 20,
+            values: 2_000_000,
             parallel: 16,
             yaml: YamlLimits::default(),
         }
@@ -112,7 +115,8 @@ pub enum Edge {
 /// Loads a bundle by address, path or registered name; relative paths start at `base`.
 ///
 /// # Errors
-/// [`BundleError`] when the bundle itself cannot be had, a bound is passed, or in strict mode anything is amiss.
+/// [`BundleError`] when the bundle itself cannot be had, a bound is passed, or in strict mode an include fails or leads
+/// back. Notices are the caller's to judge.
 pub async fn load<F: Fetch>(
     fetch: &F,
     reference: &str,
@@ -157,8 +161,8 @@ struct Request {
 
 impl<F: Fetch> Loader<'_, F> {
     async fn run(&mut self, reference: &str, base: &Path) -> Result<(), BundleError> {
-        // The reference stands in no file; it is read as if it stood in one in the base folder.
-        let home = Home::local(base.join("-"), base);
+        // The reference stands in no file; it is read as if it stood in one in the base folder, whose tree is its own.
+        let home = Home::local(base.join("-"), base.join("-"));
         let mut target = locate::target(self.fetch, &home, reference, |_| None)?;
         if let Target::Namespace { namespace, .. } = &target {
             let namespace = namespace.clone();
@@ -334,9 +338,10 @@ impl<F: Fetch> Loader<'_, F> {
     /// missing in a namespace that is there is a mistake in either.
     fn fail(&mut self, request: &Request, error: BundleError) -> Result<(), BundleError> {
         let Include { reference, place } = request.include.clone();
+        let reference = shown(&reference);
         let chain = self.chain(request.from);
         let fatal = match error {
-            BundleError::NothingThere { .. } => locate::names_a_namespace(&reference),
+            BundleError::NothingThere { .. } => locate::names_a_namespace(&request.include.reference),
             BundleError::Limit { .. } => true,
             _ => false,
         };
@@ -396,7 +401,7 @@ fn chain_of(error: &BundleError) -> String {
     text
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

@@ -9,6 +9,7 @@ use crate::context::{self, ContextPath};
 use crate::error::BundleError;
 use crate::fetch::Fetch;
 use crate::include::{self, Graph, LoadOptions};
+use crate::mode::{self, Mode};
 use crate::notice::Notice;
 use crate::plan::{self, PlanDraft};
 
@@ -21,6 +22,8 @@ pub struct LoadedBundle {
     pub composed: Composed,
     /// The context files that are there, in the order in which they were declared.
     pub context: Vec<ContextPath>,
+    /// The modes beside the bundle that was asked for.
+    pub modes: Vec<Mode>,
     /// The mount plan.
     pub plan: PlanDraft,
 }
@@ -29,6 +32,27 @@ impl LoadedBundle {
     /// What is worth telling, of all files and steps.
     pub fn notices(&self) -> &[Notice] {
         &self.composed.notices
+    }
+
+    /// What keeps it from becoming a session by itself; nothing, when it is complete.
+    ///
+    /// A bundle that is only included by others need not be complete.
+    pub fn gaps(&self) -> Vec<&'static str> {
+        let plan = self.plan.to_json();
+        let mut gaps = Vec::new();
+        if self.composed.head.name.is_none() {
+            gaps.push("the bundle has no name");
+        }
+        for (pointer, gap) in [
+            ("/session/orchestrator", "`session.orchestrator` is missing"),
+            ("/session/context", "`session.context` is missing"),
+            ("/providers/0", "there is no provider"),
+        ] {
+            if plan.pointer(pointer).is_none() {
+                gaps.push(gap);
+            }
+        }
+        gaps
     }
 }
 
@@ -43,13 +67,15 @@ pub async fn load_bundle<F: Fetch>(
     options: &LoadOptions,
 ) -> Result<LoadedBundle, BundleError> {
     let graph = include::load(fetch, reference, base, options).await?;
-    let mut composed = compose::compose(&graph)?;
+    let mut composed = compose::compose(&graph, &options.limits)?;
     let agents = agent::entries(fetch, &mut composed, &options.limits);
     let context = context::resolve(fetch, &mut composed);
     let plan = plan::draft(&composed, agents);
+    let (modes, mut notices) = mode::load(fetch, &graph, &options.limits);
+    composed.notices.append(&mut notices);
     if composed.notices.iter().any(|notice| notice.stops(options.strictness)) {
         let stops = composed.notices.into_iter().filter(|notice| notice.stops(options.strictness));
         return Err(BundleError::Invalid(stops.collect()));
     }
-    Ok(LoadedBundle { graph, composed, context, plan })
+    Ok(LoadedBundle { graph, composed, context, modes, plan })
 }

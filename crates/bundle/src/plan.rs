@@ -21,7 +21,12 @@ pub struct PlanDraft {
 }
 
 impl PlanDraft {
-    /// The plan as JSON, nested form.
+    /// A plan that was laid out elsewhere, as for a profile, whose form the draft keeps.
+    pub fn new(root: Mapping) -> Self {
+        Self { root }
+    }
+
+    /// The plan as JSON.
     pub fn to_json(&self) -> Value {
         Value::Object(crate::node::mapping_to_json(&self.root))
     }
@@ -172,7 +177,7 @@ fn module_node(mut node: Node, slot: Slot) -> Node {
     rest.retain(|_, entry| entry.node.mark != Mark::Delete);
     // `id` is what bundles call the name of a provider's instance.
     if slot == Slot::Provider
-        && !rest.get("instance_id").is_some_and(|entry| !entry.node.is_null())
+        && rest.get("instance_id").is_none_or(|entry| entry.node.is_null())
         && rest.get("id").is_some_and(|entry| entry.node.as_text().is_some())
         && let Some(id) = rest.shift_remove("id")
     {

@@ -1,6 +1,9 @@
 //! One file a command.
 
 pub mod backup;
+pub mod bundle;
+pub mod cache;
+pub mod load;
 pub mod module;
 pub mod plan;
 pub mod run;

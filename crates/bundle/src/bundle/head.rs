@@ -11,8 +11,10 @@ use crate::origin::Place;
 pub enum HeadKind {
     /// `bundle:`
     Bundle,
-    /// `meta:`, or `name` and `description` at the top: an agent.
+    /// `meta:`: an agent.
     Agent,
+    /// `name` and `description` at the top: an agent written without `meta:`.
+    FlatAgent,
     /// `profile:`
     Profile,
     /// Nothing: a file without a name.
@@ -92,7 +94,7 @@ fn read_one(reader: &mut Reader<'_>, key: &str, kind: HeadKind, known: &[&str], 
 fn flat(reader: &mut Reader<'_>, keys: &mut Mapping) -> Head {
     let mut head = Head::default();
     if keys.contains_key("name") || keys.contains_key("description") {
-        head.kind = HeadKind::Agent;
+        head.kind = HeadKind::FlatAgent;
         fill(reader, &mut head, keys);
     }
     head

@@ -35,7 +35,7 @@ pub const BUNDLE_KEYS: [&str; 15] = [
 ];
 
 /// Keys of `session` that are read somewhere; others are passed on to the plan.
-const SESSION_KEYS: [&str; 12] = [
+pub const SESSION_KEYS: [&str; 12] = [
     "orchestrator",
     "orchestrator_source",
     "context",
@@ -50,7 +50,8 @@ const SESSION_KEYS: [&str; 12] = [
     "settings",
 ];
 
-const SPAWN_KEYS: [&str; 6] =
+/// Keys of `spawn` that are read somewhere; others are passed on to the plan.
+pub const SPAWN_KEYS: [&str; 6] =
     ["tools", "exclude_tools", "inherit_tools", "hooks", "exclude_hooks", "inherit_hooks"];
 
 /// Bytes to a bundle: the file's name says which format it has.
@@ -62,28 +63,36 @@ pub fn read(
     home: &Arc<Home>,
     limits: &YamlLimits,
 ) -> Result<(Bundle, Vec<Notice>), BundleError> {
+    let mut notices = Vec::new();
+    let (node, instruction) = split_file(bytes, &home.file, limits, &mut notices)?;
+    let mut reader = Reader { home, label: String::new(), kind: HeadKind::None, notices };
+    let mut bundle = reader.bundle(node);
+    bundle.instruction = instruction;
+    let notices = reader.notices;
+    if notices.iter().any(|notice| notice.severity == Severity::Error) {
+        return Err(BundleError::Invalid(notices));
+    }
+    Ok((bundle, notices))
+}
+
+/// Bytes of a file to its YAML and its body; the file's name says which format it has.
+///
+/// # Errors
+/// [`BundleError`] when the bytes are no text, the YAML is broken, or the name has no suffix we know.
+pub fn split_file(
+    bytes: Vec<u8>,
+    path: &Path,
+    limits: &YamlLimits,
+    notices: &mut Vec<Notice>,
+) -> Result<(Option<Node>, Option<Text>), BundleError> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let before = error.as_bytes().get(..offset).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        BundleError::NotText { path: home.file.clone(), offset, line }
+        BundleError::NotText { path: path.to_path_buf(), offset, line }
     })?;
-    read_text(&text, home, limits)
-}
-
-/// Text to a bundle.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_text(
-    text: &str,
-    home: &Arc<Home>,
-    limits: &YamlLimits,
-) -> Result<(Bundle, Vec<Notice>), BundleError> {
-    let text = front_matter::without_byte_order_mark(text);
-    let file = Arc::new(SourceFile::new(&home.file, text));
-    let suffix = home.file.extension().map(|suffix| suffix.to_string_lossy().to_lowercase());
-    let mut notices = Vec::new();
+    let file = Arc::new(SourceFile::new(path, front_matter::without_byte_order_mark(&text)));
+    let suffix = path.extension().map(|suffix| suffix.to_string_lossy().to_lowercase());
     let (document, instruction) = match suffix.as_deref() {
         Some("md") => {
             let parts = front_matter::split(&file.text);
@@ -97,17 +106,10 @@ pub fn read_text(
             (yaml::read_part(&file, yaml, parts.yaml_line, limits)?, body(&file, parts.body, parts.body_line))
         }
         Some("yaml" | "yml") => (yaml::read(&file, limits)?, None),
-        _ => return Err(BundleError::UnknownFormat(home.file.clone())),
+        _ => return Err(BundleError::UnknownFormat(path.to_path_buf())),
     };
     notices.extend(document.notices);
-    let mut reader = Reader { home, label: String::new(), kind: HeadKind::None, notices };
-    let mut bundle = reader.bundle(document.node);
-    bundle.instruction = instruction;
-    let notices = reader.notices;
-    if notices.iter().any(|notice| notice.severity == Severity::Error) {
-        return Err(BundleError::Invalid(notices));
-    }
-    Ok((bundle, notices))
+    Ok((document.node, instruction))
 }
 
 fn body(file: &Arc<SourceFile>, body: &str, line: u32) -> Option<Text> {
@@ -135,6 +137,10 @@ impl Reader<'_> {
 
     pub(super) fn home(&self) -> &Home {
         self.home
+    }
+
+    pub(super) fn kind(&self) -> HeadKind {
+        self.kind
     }
 
     /// Profiles list one module twice as a matter of course.
@@ -331,7 +337,7 @@ impl Reader<'_> {
 
 /// An agent without `meta:` keeps its own keys at the top.
 fn is_flat_extra(head: &Head, key: &str) -> bool {
-    head.kind == HeadKind::Agent && head.extra.is_empty() && closest(key, BUNDLE_KEYS).is_none()
+    head.kind == HeadKind::FlatAgent && closest(key, BUNDLE_KEYS).is_none()
 }
 
 /// Checks a `session` section and makes its sources absolute.
@@ -386,10 +392,4 @@ fn near_misses(reader: &mut Reader<'_>, mapping: &Mapping, label: &str, known: &
 
 fn take(keys: &mut Mapping, key: &str) -> Option<Node> {
     keys.shift_remove(key).map(|entry| entry.node)
-}
-
-/// Whether a path names a bundle file by its suffix.
-pub fn is_bundle_file(path: &Path) -> bool {
-    let suffix = path.extension().map(|suffix| suffix.to_string_lossy().to_lowercase());
-    matches!(suffix.as_deref(), Some("md" | "yaml" | "yml"))
 }

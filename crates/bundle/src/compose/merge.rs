@@ -1,6 +1,6 @@
 //! The algebra of merging: nodes, lists of modules, and what a value remembers of those below it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::Composed;
 use crate::bundle::Modules;
@@ -12,18 +12,16 @@ use crate::origin::{Overridden, Place};
 /// How much merging one composition may do, counted in values.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
+    limit: usize,
     left: usize,
 }
 
-const VALUES: usize = 20_000_000;
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { left: VALUES }
-    }
-}
-
 impl Budget {
+    /// A budget of so many values.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, left: limit }
+    }
+
     /// Takes from it.
     ///
     /// # Errors
@@ -34,7 +32,7 @@ impl Budget {
                 self.left = left;
                 Ok(())
             }
-            None => Err(BundleError::Limit { what: "the number of values merged", limit: VALUES }),
+            None => Err(BundleError::Limit { what: "the number of values merged", limit: self.limit }),
         }
     }
 }
@@ -93,12 +91,13 @@ fn merge_lists(base: &mut Vec<Node>, over: Vec<Node>, budget: &mut Budget) -> Re
     let below = std::mem::take(base);
     for item in below.into_iter().chain(over) {
         budget.spend(item.count())?;
-        match known.get(&identity(&item)).and_then(|at| base.get_mut(*at)) {
+        let identity = identity(&item);
+        match known.get(&identity).and_then(|at| base.get_mut(*at)) {
             // Equal items are one item; only `!delete` and its undoing change it.
             Some(found) if found.mark != item.mark => merge(found, item, budget)?,
             Some(_) => {}
             None => {
-                known.insert(identity(&item), base.len());
+                known.insert(identity, base.len());
                 base.push(item);
             }
         }
@@ -175,17 +174,23 @@ pub(super) fn modules(
         base.entries.clear();
         base.mark = over.mark;
     }
-    let mut index: HashMap<String, usize> = HashMap::with_capacity(base.entries.len());
+    let mut index: HashMap<String, VecDeque<usize>> = HashMap::with_capacity(base.entries.len());
     for (at, entry) in base.entries.iter().enumerate() {
-        index.entry(entry.id.clone()).or_insert(at);
+        index.entry(entry.id.clone()).or_default().push_back(at);
     }
     for entry in over.entries {
-        match index.get(&entry.id).and_then(|at| base.entries.get_mut(*at)) {
+        // Where repeats stay apart, the first meets the first, the second the second.
+        let known = index.entry(entry.id.clone()).or_default();
+        let at = match repeats {
+            Repeats::Merged => known.front().copied(),
+            Repeats::Kept => known.pop_front(),
+        };
+        match at.and_then(|at| base.entries.get_mut(at)) {
             Some(below) => merge(&mut below.node, entry.node, budget)?,
             None => {
                 budget.spend(entry.node.count())?;
                 if repeats == Repeats::Merged {
-                    index.insert(entry.id.clone(), base.entries.len());
+                    known.push_back(base.entries.len());
                 }
                 base.entries.push(entry);
             }
@@ -201,12 +206,14 @@ pub(super) fn remember(
     lost: Option<Overridden>,
     current: &Place,
 ) {
-    let above = std::mem::take(overrode);
-    for item in below.into_iter().chain(lost).chain(above) {
+    // What lies below is free of repetition already; a value that fifty layers set has a long history.
+    let above = std::mem::replace(overrode, below);
+    for item in lost.into_iter().chain(above) {
         if item.place != *current && overrode.iter().all(|known| known.place != item.place) {
             overrode.push(item);
         }
     }
+    overrode.retain(|item| item.place != *current);
 }
 
 /// A `!delete` that met nothing is a mistake or a leftover.

@@ -6,7 +6,7 @@ use super::Namespace;
 use crate::disk::local_root;
 use crate::error::BundleError;
 use crate::fetch::{Fetch, PathKind};
-use crate::home::{Escape, Home, Source, is_relative, normalize};
+use crate::home::{Escape, Home, Source, is_relative, normalize, shown};
 
 /// What a folder is looked through for, in order.
 pub const BUNDLE_FILES: [&str; 2] = ["bundle.md", "bundle.yaml"];
@@ -54,7 +54,8 @@ pub(super) fn target(
     if !is_plain_name(reference)
         && let Some(address) = fetch.redirect(reference)
     {
-        return target_of_address(home, &address);
+        // The user said so, not the file: the file's limits are not the user's.
+        return target_of_address(&Home::local("/-", "/"), &address);
     }
     if is_address(reference) || is_path(reference) {
         return target_of_address(home, reference);
@@ -121,7 +122,7 @@ pub(super) async fn reach(fetch: &impl Fetch, target: Target) -> Result<Located,
             let fetched = fetch
                 .fetch(&address)
                 .await
-                .map_err(|source| BundleError::NotFound { reference: address.clone(), source })?;
+                .map_err(|source| BundleError::NotFound { reference: shown(&address), source })?;
             let file = existing(fetch, &fetched.path, &address)?;
             let root = fetch.real_path(&fetched.root).unwrap_or(fetched.root);
             confine(&file, &root, &address)?;
@@ -133,9 +134,13 @@ pub(super) async fn reach(fetch: &impl Fetch, target: Target) -> Result<Located,
                 confine(&path, within, &reference)?;
             }
             let file = existing(fetch, &path, &reference)?;
-            if let Some(within) = &within {
-                let within = fetch.real_path(within).unwrap_or_else(|_| within.clone());
+            if let Some(within) = within.filter(|within| !file.starts_with(within)) {
+                let within = fetch.real_path(&within).unwrap_or(within);
                 confine(&file, &within, &reference)?;
+            }
+            // The roots of loaded files have no links in them, so this nearly always holds at once.
+            if file.starts_with(&root) {
+                return Ok(Located { file, root, source });
             }
             let real_root = fetch.real_path(&root).unwrap_or(root);
             let root = if file.starts_with(&real_root) { real_root } else { local_root(fetch, &file) };

@@ -28,13 +28,11 @@ impl<F: Fetch> Loader<'_, F> {
             let dir = own_dir(bundle, notices);
             found.push(Namespace { name: name.to_owned(), dir, home: Arc::clone(&bundle.home) });
         }
-        if let Some(root) = self.root_above(&bundle.home)
-            && found.iter().all(|own| own.name != root.name)
-        {
-            found.push(root);
-        } else if let Some(root) = self.root_above(&bundle.home) {
+        match self.root_above(&bundle.home) {
             // A nested bundle that shares its root's name shares its folder too.
-            found = vec![root];
+            Some(root) if found.iter().any(|own| own.name == root.name) => found = vec![root],
+            Some(root) => found.push(root),
+            None => {}
         }
         found
     }

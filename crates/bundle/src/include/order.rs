@@ -19,10 +19,6 @@ pub(super) fn finish<F>(loader: Loader<'_, F>) -> Result<Graph, BundleError> {
     let (mut files, mut notices) = (loader.files, loader.notices);
     let order = order(&mut files, &mut notices, strictness)?;
     let namespaces = collect_namespaces(&files, &order, &mut notices);
-    if notices.iter().any(|notice| notice.stops(strictness)) {
-        notices.retain(|notice| notice.stops(strictness));
-        return Err(BundleError::Invalid(notices));
-    }
     Ok(Graph { files, order, namespaces, notices })
 }
 

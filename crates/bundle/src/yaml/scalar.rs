@@ -17,8 +17,8 @@ pub(super) fn resolve(text: &str) -> Resolved {
         "" | "~" | "null" | "Null" | "NULL" => return plain(NodeValue::Null),
         "true" | "True" | "TRUE" => return plain(NodeValue::Bool(true, text.into())),
         "false" | "False" | "FALSE" => return plain(NodeValue::Bool(false, text.into())),
-        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => return old_boolean(text, true),
-        "no" | "No" | "NO" | "off" | "Off" | "OFF" => return old_boolean(text, false),
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => return old_boolean(text, Truth::Yes),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => return old_boolean(text, Truth::No),
         _ => {}
     }
     if !text.starts_with(['-', '+', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
@@ -92,7 +92,13 @@ fn radix(text: &str, digits: &str, radix: u32) -> Option<Resolved> {
     Some(plain(NodeValue::Number(Number::from(number), text.into())))
 }
 
-fn old_boolean(text: &str, flag: bool) -> Resolved {
+enum Truth {
+    Yes,
+    No,
+}
+
+fn old_boolean(text: &str, truth: Truth) -> Resolved {
+    let flag = matches!(truth, Truth::Yes);
     Resolved { value: NodeValue::Bool(flag, text.into()), doubt: Some(format!("`{text}` is read as {flag}")) }
 }
 

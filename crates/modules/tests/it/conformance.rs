@@ -80,7 +80,9 @@ async fn every_tool_keeps_the_tool_contract_here_and_over_a_wire() {
 
 #[tokio::test]
 async fn every_provider_keeps_the_provider_contract_here_and_over_a_wire() {
-    for id in of_kind(ModuleKind::Provider) {
+    // The others need a server; each keeps the contract against one, in a test of its own.
+    for id in ["provider-mock"] {
+        let id = id.to_owned();
         let make = async || hub_with(&id).await.providers().remove(0).1;
         conformance::provider(make).await.assert();
         conformance::provider(async || wire::provider(make().await).await.unwrap()).await.assert();
