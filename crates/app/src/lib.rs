@@ -16,6 +16,7 @@ pub mod lockfile;
 pub mod open;
 pub mod paths;
 pub mod prepare;
+pub mod profiles;
 pub mod project;
 pub mod prompt;
 pub mod providers;

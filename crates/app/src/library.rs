@@ -59,6 +59,7 @@ impl Access {
 
 /// Bundles and modules by reference.
 pub struct Library {
+    home: Home,
     fetcher: Arc<Fetcher>,
     cx: FetchContext,
     names: BTreeMap<String, String>,
@@ -95,6 +96,7 @@ impl Library {
             cancel: access.cancel.clone(),
         };
         Self {
+            home: access.home.clone(),
             fetcher: Arc::new(fetcher(&access.home, &access.environment)),
             cx,
             names,
@@ -109,6 +111,10 @@ impl Library {
     pub fn under_lock(mut self, lock: Arc<BundleLock>, own: PathBuf, address: String) -> Self {
         (self.lock, self.own) = (Some(lock), Some((own, address)));
         self
+    }
+
+    pub fn home(&self) -> &Home {
+        &self.home
     }
 
     pub fn fetcher(&self) -> &Arc<Fetcher> {

@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::clock::SystemClock;
-use crate::env::{self, Environment};
+use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
 use crate::journal::{FileJournal, JournalFileError, Owner, RecordReader, Repair};
@@ -148,6 +148,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     let surroundings = Surroundings {
         working_dir: request.working_dir,
         user_home: request.environment.get(env::HOME).map(PathBuf::from),
+        environment: request.environment.clone(),
         display: request.display,
         strictness: request.strictness,
     };
@@ -183,7 +184,7 @@ fn sources_of(
 ) -> Option<Arc<dyn ModuleSourceResolver>> {
     let base = Base { home: environment.get(env::HOME).map(PathBuf::from), ..Base::at(working_dir) };
     let fetcher = Arc::new(library::fetcher(home, environment));
-    resolver::for_plan(plan, SourceResolver::new(fetcher, FetchContext::new(base)))
+    resolver::for_plan(plan, SourceResolver::new(fetcher, FetchContext::new(base)), home)
 }
 
 /// The plan of a child.
@@ -216,6 +217,7 @@ pub(crate) async fn open_child(
 pub(crate) struct Surroundings {
     pub(crate) working_dir: PathBuf,
     pub(crate) user_home: Option<PathBuf>,
+    pub(crate) environment: Environment,
     pub(crate) display: Option<Arc<dyn DisplaySystem>>,
     pub(crate) strictness: Strictness,
 }
@@ -325,7 +327,9 @@ fn with_capabilities(
     door: &Arc<Door>,
 ) -> SessionBuilder {
     let text = |path: &Path| Capability::Value(Value::String(path.display().to_string()));
+    let variables = Capability::Call(Arc::new(OfferedVariables(surroundings.environment.clone())));
     let mut builder = builder
+        .capability("environment.variable", variables)
         .capability("session.working_dir", text(&surroundings.working_dir))
         .capability("session.dir", text(folder.dir()))
         .capability("session.spawn", Capability::Call(Arc::new(SpawnCall(Arc::clone(door)))))

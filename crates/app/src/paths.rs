@@ -25,6 +25,11 @@ impl Home {
         self.root.join("settings.yaml")
     }
 
+    /// Collections and profiles.
+    pub fn share(&self) -> PathBuf {
+        self.root.join("share")
+    }
+
     /// The list of collections.
     pub fn collections(&self) -> PathBuf {
         self.root.join("share/collections.yaml")

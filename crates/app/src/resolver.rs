@@ -10,11 +10,15 @@ use amplifier_core::contracts::{Module, ModuleSource, ModuleSourceResolver, Reso
 use amplifier_core::loader::ModuleFinder;
 use amplifier_modules::MODULES;
 use amplifier_modules::table::BuiltIns;
+use amplifier_profile::Share;
+use amplifier_profile::resolver::DaemonModuleSourceResolver;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
 use amplifier_sources::resolver::SourceResolver;
 use async_trait::async_trait;
 use serde_json::Value;
+
+use crate::paths::Home;
 
 /// An entry of a plan that says where its module comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,19 +57,27 @@ fn sourced_entry(entry: &Value) -> Option<Sourced> {
 }
 
 /// The resolver a plan needs; none when nothing in it names a source, so that the usual places are looked in.
-pub fn for_plan(plan: &MountPlan, sources: SourceResolver) -> Option<Arc<dyn ModuleSourceResolver>> {
+///
+/// What looks like a hint is one where the profile is there, else a path.
+pub fn for_plan(
+    plan: &MountPlan,
+    sources: SourceResolver,
+    home: &Home,
+) -> Option<Arc<dyn ModuleSourceResolver>> {
     let sourced = sourced(&plan.write(PlanForm::Nested));
     if sourced.is_empty() {
         return None;
     }
     let from_source = sourced.into_iter().filter(|entry| !entry.native).map(|entry| entry.module).collect();
-    Some(Arc::new(NativeFirst { from_source, sources: sources.then(Arc::new(Native)) }))
+    let sources = Arc::new(sources.then(Arc::new(Native)));
+    let sources = DaemonModuleSourceResolver::new(Share::new(home.share())).then(sources);
+    Some(Arc::new(NativeFirst { from_source, sources }))
 }
 
 struct NativeFirst {
     /// Modules that come from their source whatever is in this program.
     from_source: BTreeSet<String>,
-    sources: SourceResolver,
+    sources: DaemonModuleSourceResolver,
 }
 
 #[async_trait]

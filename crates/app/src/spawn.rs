@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::journal::RecordReader;
 use crate::open::{self, AppError, OpenSession, Surroundings};
+use crate::profiles;
 use crate::prompt::{self, PromptParts, SystemPrompt};
 use crate::store::SessionStore;
 
@@ -136,7 +137,7 @@ impl Nest {
         }
         let known = request.agent_configs.get(name).or_else(|| plan.agents.get(name));
         match known.and_then(Value::as_object) {
-            Some(agent) => Ok(agent.clone()),
+            Some(agent) => Ok(profiles::unfolded(agent)),
             None if name == "self" => Ok(Map::new()),
             None => Err(SpawnError::UnknownAgent {
                 name: name.to_owned(),

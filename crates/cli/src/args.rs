@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 mod bundle;
 mod plan;
+mod profile;
 
 pub use bundle::{
     AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
@@ -14,6 +15,9 @@ pub use bundle::{
 };
 pub use plan::{
     DiffArgs, ExplainArgs, HashArgs, PlanChoice, PlanCommand, PlanFormat, ShowArgs, ValidateArgs,
+};
+pub use profile::{
+    CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
 
 /// Runs AI agents that are assembled from text.
@@ -38,6 +42,12 @@ pub enum Command {
     /// Register, look at, check and lock bundles.
     #[command(subcommand)]
     Bundle(BundleCommand),
+    /// Bring collections of profiles here and keep them up to date.
+    #[command(subcommand)]
+    Collection(CollectionCommand),
+    /// Look at, check and compile profiles.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// See and clear what was fetched.
     #[command(subcommand)]
     Cache(CacheCommand),

@@ -3,7 +3,9 @@
 pub mod backup;
 pub mod bundle;
 pub mod cache;
+pub mod collection;
 pub mod load;
 pub mod module;
 pub mod plan;
+pub mod profile;
 pub mod run;

@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         Command::Plan(PlanCommand::Hash(hash)) => commands::plan::hash(&hash, args.home),
         Command::Plan(PlanCommand::Diff(diff)) => commands::plan::diff(&diff, args.home),
         Command::Bundle(command) => commands::bundle::run(&command, args.home),
+        Command::Collection(command) => commands::collection::run(&command, args.home),
+        Command::Profile(command) => commands::profile::run(&command, args.home),
         Command::Cache(command) => commands::cache::run(&command, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),
     };

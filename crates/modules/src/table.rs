@@ -24,7 +24,15 @@ use crate::hooks::todo_reminder::TodoReminder;
 use crate::orchestrators::loop_basic::LoopBasic;
 use crate::orchestrators::loop_events::LoopEvents;
 use crate::orchestrators::loop_streaming::LoopStreaming;
+use crate::providers::anthropic::Anthropic;
+use crate::providers::azure_openai::AzureOpenAi;
+use crate::providers::chat_completions::ChatCompletions;
+use crate::providers::gemini::Gemini;
 use crate::providers::mock::Mock;
+use crate::providers::ollama::Ollama;
+use crate::providers::openai::OpenAi;
+use crate::providers::vllm::Vllm;
+use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
@@ -53,7 +61,15 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &LoopEvents,
     &Simple,
     &Persistent,
+    &Anthropic,
+    &AzureOpenAi,
+    &ChatCompletions,
+    &Gemini,
     &Mock,
+    &Ollama,
+    &OpenAi,
+    &Vllm,
+    &ApplyPatch,
     &Bash,
     &Echo,
     &Filesystem,

@@ -208,7 +208,7 @@ impl PreparedBundle {
         if let Some(lock) = self.library.lock() {
             sources = sources.with_lock(Arc::clone(lock));
         }
-        resolver::for_plan(plan, sources)
+        resolver::for_plan(plan, sources, self.library.home())
     }
 
     /// The files of this machine that are part of the bundle and lie outside of its folder, with their hashes.

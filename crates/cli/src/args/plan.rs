@@ -14,6 +14,10 @@ pub struct PlanChoice {
     #[arg(long, value_name = "REF")]
     pub bundle: Option<String>,
 
+    /// A profile of a collection.
+    #[arg(long, value_name = "COLLECTION/PROFILE")]
+    pub profile: Option<String>,
+
     /// A mount plan, a JSON file.
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
@@ -88,7 +92,7 @@ pub struct HashArgs {
 
 #[derive(clap::Args)]
 pub struct DiffArgs {
-    /// A plan file (`.json`), or a bundle.
+    /// A plan file (`.json`), a bundle, or a profile as `profile:COLLECTION/PROFILE`.
     pub a: String,
 
     /// Another.

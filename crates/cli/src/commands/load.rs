@@ -7,9 +7,11 @@ use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, find_home};
 use amplifier_app::prepare::{self, BundleFault, PlanFile, PrepareOptions, PreparedBundle};
+use amplifier_app::profiles::PreparedProfile;
 use amplifier_app::{Notice, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
 
+use super::profile;
 use crate::args::PlanChoice;
 use crate::exit::Exit;
 use crate::progress::Fetching;
@@ -119,6 +121,7 @@ pub fn weight(severity: Severity) -> &'static str {
 pub enum Chosen {
     File(Box<PlanFile>),
     Bundle(Box<PreparedBundle>),
+    Profile(Box<PreparedProfile>),
 }
 
 impl Chosen {
@@ -132,6 +135,10 @@ impl Chosen {
                     Err(Exit::Usage)
                 }
             };
+        }
+        if let Some(id) = &choice.profile {
+            let profile = profile::prepared(id, access, options.strictness).await?;
+            return Ok(Self::Profile(Box::new(profile)));
         }
         let bundle = bundle(choice.bundle.as_deref(), access, options).await?;
         Ok(Self::Bundle(Box::new(bundle)))
@@ -153,6 +160,10 @@ impl Chosen {
             Self::Bundle(bundle) => {
                 tell(bundle);
                 bundle.plan().map_err(|fault| refuse(&fault))
+            }
+            Self::Profile(prepared) => {
+                prepared.notices().iter().for_each(|notice| render::note(&line(notice)));
+                prepared.plan().map_err(|fault| profile::refuse(&fault))
             }
         }
     }

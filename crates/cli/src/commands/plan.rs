@@ -11,6 +11,7 @@ use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
 use serde_json::{Value, json};
 
 use super::load::{self, Chosen};
+use super::profile;
 use crate::args::{DiffArgs, ExplainArgs, Form, HashArgs, PlanChoice, PlanFormat, ShowArgs, ValidateArgs};
 use crate::exit::Exit;
 use crate::render;
@@ -93,7 +94,15 @@ pub fn show(args: &ShowArgs, home: Option<PathBuf>) -> Exit {
             PlanFormat::Nested => PlanForm::Nested,
             PlanFormat::String => PlanForm::Strings,
         };
-        render::json(&chosen.plan()?.write(form));
+        let plan = chosen.plan()?;
+        match chosen {
+            // The seeds say how the plan of a profile is written, empty lists and sources included.
+            Chosen::Profile(profile) => match profile.written(form) {
+                Ok(json) => render::json(&json),
+                Err(fault) => return Err(profile::refuse(&fault)),
+            },
+            _ => render::json(&plan.write(form)),
+        }
         Ok(Exit::Success)
     })
 }
@@ -126,6 +135,12 @@ pub fn explain(args: &ExplainArgs, home: Option<PathBuf>) -> Exit {
                     .map(|setting| (setting.to_json(), setting.to_string()))
                     .collect()
             }
+            Chosen::Profile(profile) => profile
+                .draft()
+                .explain()
+                .iter()
+                .map(|setting| (setting.to_json(), setting.to_string()))
+                .collect(),
             Chosen::File(file) => {
                 let mut leaves = Vec::new();
                 leaves_of(file, file.value(), "", &mut leaves);
@@ -197,14 +212,15 @@ pub fn diff(args: &DiffArgs, home: Option<PathBuf>) -> Exit {
     })
 }
 
-/// A plan file by its ending, else a bundle.
+/// A plan file by its ending, a profile by its prefix, else a bundle.
 async fn side(reference: &str, access: &Access) -> Result<MountPlan, Exit> {
     let is_file = Path::new(reference).extension().is_some_and(|extension| extension == "json");
-    let (bundle, plan) = match is_file {
-        true => (None, Some(PathBuf::from(reference))),
-        false => (Some(reference.to_owned()), None),
+    let (bundle, profile, plan) = match (is_file, reference.strip_prefix("profile:")) {
+        (_, Some(id)) => (None, Some(id.to_owned()), None),
+        (true, None) => (None, None, Some(PathBuf::from(reference))),
+        (false, None) => (Some(reference.to_owned()), None, None),
     };
-    Chosen::find(&PlanChoice { bundle, plan }, access, PrepareOptions::default()).await?.plan()
+    Chosen::find(&PlanChoice { bundle, profile, plan }, access, PrepareOptions::default()).await?.plan()
 }
 
 fn told(difference: &Difference) -> String {

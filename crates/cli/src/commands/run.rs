@@ -59,7 +59,8 @@ async fn what(args: &RunArgs, mut access: Access) -> Result<What, Exit> {
             return Err(Exit::Usage);
         }
     };
-    let named = args.choice.bundle.is_some() || args.choice.plan.is_some();
+    let choice = &args.choice;
+    let named = choice.bundle.is_some() || choice.profile.is_some() || choice.plan.is_some();
     if let (Some(id), false) = (&resumed, named) {
         return Ok(What { access, which: Which::Resume(id.clone(), None), prompt: None, resolver: None });
     }
@@ -83,6 +84,9 @@ async fn what(args: &RunArgs, mut access: Access) -> Result<What, Exit> {
                 return Err(no_provider(bundle.name()));
             }
             (Some(bundle.prompt()), bundle.resolver(&plan))
+        }
+        Chosen::Profile(profile) => {
+            (Some(profile.prompt().map_err(|fault| super::profile::refuse(&fault))?), profile.resolver(&plan))
         }
     };
     let plan = Box::new(plan);

@@ -7,13 +7,17 @@
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
+mod apply_patch;
 mod bash;
 mod bash_ends;
 mod bash_sandbox;
+mod chat_completions;
 mod conformance;
 mod context_persistent;
 mod context_simple;
 mod context_simple_view;
+mod fault;
+mod fault_rows;
 mod filesystem;
 mod filesystem_changes;
 mod filesystem_patch;
@@ -25,6 +29,7 @@ mod hooks_redaction;
 mod hooks_shell;
 mod infos;
 mod kit;
+mod local_servers;
 mod loop_basic;
 mod loop_basic_hooks;
 mod loop_basic_stops;
@@ -34,13 +39,18 @@ mod parts;
 mod pictures;
 mod provider_mock;
 mod schedulers;
+mod sdk;
 mod search;
+mod seed_configs;
 mod skills;
 mod stage;
 mod status_context;
 mod streaming_ui;
+mod tape;
 mod task;
 mod todo;
+mod vendors;
 mod web;
+mod web_save;
 mod web_server;
 mod workshop;

@@ -32,7 +32,9 @@ pub(super) fn passing(role: Role, text: String) -> Message {
     message
 }
 
+/// The mark tells a prompt cache that the result will not look like this again.
 fn extend_text(message: &mut Message, text: &str) {
+    message.metadata.insert("ephemeral".to_owned(), Value::Bool(true));
     match &mut message.content {
         Content::Text(content) => {
             content.push_str("\n\n");

@@ -295,7 +295,7 @@ mod tests {
 
     fn way(entry: Value) -> Result<String, String> {
         let entry: Entry = serde_json::from_value(entry).unwrap();
-        let settings = entry.check("s", &Config::default(), Some(Path::new("/work")))?;
+        let settings = entry.check("s", &Config::default(), Some(Path::new("/project")))?;
         Ok(match settings.way {
             Way::Stdio { command, folder, .. } => format!("{command} in {}", folder.unwrap().display()),
             Way::Http { address, .. } => address.full,
@@ -304,8 +304,8 @@ mod tests {
 
     #[test]
     fn every_usual_spelling_of_a_server_is_read() {
-        assert_eq!(way(json!({"command": "a"})), Ok("a in /work".to_owned()));
-        assert_eq!(way(json!({"command": "a", "cwd": "x"})), Ok("a in /work/x".to_owned()));
+        assert_eq!(way(json!({"command": "a"})), Ok("a in /project".to_owned()));
+        assert_eq!(way(json!({"command": "a", "cwd": "x"})), Ok("a in /project/x".to_owned()));
         assert_eq!(way(json!({"type": "stdio", "command": "a", "cwd": "/y"})), Ok("a in /y".to_owned()));
         for kind in ["http", "streamable-http", "streamable_http", "streamableHttp", "HTTP"] {
             let url = way(json!({"type": kind, "url": "http://127.0.0.1:1/mcp"}));

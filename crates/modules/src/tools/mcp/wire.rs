@@ -21,6 +21,7 @@ use super::config::Address;
 use super::process::Process;
 
 mod connect;
+mod matched;
 mod offer;
 
 use connect::Ears;

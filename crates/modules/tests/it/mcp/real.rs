@@ -26,7 +26,7 @@ async fn python() -> String {
 }
 
 fn patient(servers: Value) -> Value {
-    json!({"servers": servers, "wait": 50, "start_timeout": 50})
+    json!({"servers": servers, "wait": 50, "start_timeout": 50, "call_timeout": 30})
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
 use super::super::config::{Protocol, Settings, Way};
 use super::super::guard::{Guarded, LONGEST};
 use super::super::process::{self, Errors, Launch};
+use super::matched::Matched;
 use super::{Heard, Link, brief, chain, died};
 use crate::environment;
 
@@ -90,7 +91,7 @@ async fn connect_once(
             let config = StreamableHttpClientTransportConfig::with_uri(address.full.as_str())
                 .custom_headers(named)
                 .max_sse_event_size(LONGEST);
-            let transport = StreamableHttpClientTransport::with_client(client, config);
+            let transport = Matched::new(StreamableHttpClientTransport::with_client(client, config));
             let service = ears.serve_with_lifecycle(transport, mode(protocol)).await;
             let service = service.map_err(|error| {
                 let why = brief(&address.clean(&start_failure(&error)));

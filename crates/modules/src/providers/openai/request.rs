@@ -1,0 +1,139 @@
+//! From a request to the words of the Responses API, all but the conversation. Pure.
+
+use amplifier_protocol::chat::ResponseFormat;
+use amplifier_protocol::tool::ToolSpec;
+use serde_json::{Map, Value, json};
+
+use super::super::blocks::{named_schema, parameters};
+use super::super::wire::{Ask, Delivery};
+use super::{Config, Reasoning, items, reasons};
+
+/// The body of a request.
+pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
+    let request = ask.request;
+    let mut body = Map::new();
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            body.insert(key.to_owned(), value);
+        }
+    };
+    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+    set("model", Some(json!(ask.model)));
+    set("instructions", (!ask.history.system.is_empty()).then(|| json!(ask.history.system)));
+    set("input", Some(Value::Array(items::all(ask.history, config))));
+    set("store", Some(json!(false)));
+    set("max_output_tokens", ask.max_tokens().map(Value::from));
+    let effort = effort(ask, config);
+    let thinks = thinks(ask, effort);
+    if !thinks {
+        set("temperature", ask.temperature().map(Value::from));
+        set("top_p", ask.top_p().map(Value::from));
+    }
+    set("reasoning", reasoning(config, effort, thinks));
+    set("include", thinks.then(|| json!(["reasoning.encrypted_content"])));
+    let tools = request.tools.as_deref().filter(|tools| !tools.is_empty());
+    set("tools", tools.map(|tools| tools.iter().map(|spec| tool(spec)).collect()));
+    if tools.is_some() {
+        set("tool_choice", request.tool_choice.as_ref().map(tool_choice));
+        set("parallel_tool_calls", Some(json!(config.parallel_tool_calls.unwrap_or(true))));
+        set("max_tool_calls", config.max_tool_calls.map(Value::from));
+    }
+    set("text", text_config(ask.response_format(), config));
+    set("truncation", text(&config.truncation));
+    set("prompt_cache_key", text(&config.prompt_cache_key).or_else(|| text(&request.conversation_id)));
+    set("prompt_cache_retention", text(&config.prompt_cache_retention));
+    set("prompt_cache_options", config.prompt_cache_options.clone().map(Value::Object));
+    set("safety_identifier", text(&config.safety_identifier));
+    set("service_tier", text(&config.service_tier));
+    if ask.delivery == Delivery::Streamed {
+        set("stream", Some(json!(true)));
+    }
+    body.extend(ask.settings.extra_request_params.clone());
+    body
+}
+
+fn effort<'a>(ask: &Ask<'a>, config: &'a Config) -> Option<&'a str> {
+    let configured = match &config.reasoning {
+        Some(Reasoning::Effort(effort)) => Some(effort.as_str()),
+        Some(Reasoning::Both { effort, .. }) => effort.as_deref(),
+        None => None,
+    };
+    let wanted = ask.request.extra.get("extended_thinking") == Some(&Value::Bool(true));
+    let asked = ask.request.reasoning_effort.as_deref().or(configured).or(config.reasoning_effort.as_deref());
+    asked.or(wanted.then_some("high"))
+}
+
+/// Whether the model will reason: because it is known to, or because it is told to.
+fn thinks(ask: &Ask<'_>, effort: Option<&str>) -> bool {
+    match (effort, reasons(ask.model)) {
+        (Some("none"), _) | (_, Some(false)) => false,
+        (Some(_), _) | (None, Some(true)) => true,
+        (None, None) => false,
+    }
+}
+
+fn reasoning(config: &Config, effort: Option<&str>, thinks: bool) -> Option<Value> {
+    let mut wire = Map::new();
+    if let Some(effort) = effort.filter(|effort| thinks || *effort == "none") {
+        wire.insert("effort".to_owned(), json!(effort));
+    }
+    let own = match &config.reasoning {
+        Some(Reasoning::Both { summary, .. }) => summary.as_deref(),
+        _ => None,
+    };
+    let summary = own.or(config.reasoning_summary.as_deref()).unwrap_or("auto");
+    if thinks && summary != "none" {
+        wire.insert("summary".to_owned(), json!(summary));
+    }
+    if let (Some(context), true) = (&config.reasoning_context, thinks) {
+        wire.insert("context".to_owned(), json!(context));
+    }
+    (!wire.is_empty()).then_some(Value::Object(wire))
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    // A tool of the service's own is sent as it was given.
+    if spec.extra.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "function") {
+        return Value::Object(spec.extra.clone());
+    }
+    // The API is strict unless it is told not to be, and few schemas are written for that.
+    let strict = spec.extra.get("strict").cloned().unwrap_or(Value::Bool(false));
+    let parameters = parameters(&spec.parameters);
+    let mut wire = json!({"type": "function", "name": spec.name, "parameters": parameters, "strict": strict});
+    if let (Value::Object(wire), Some(description)) = (&mut wire, &spec.description) {
+        wire.insert("description".to_owned(), json!(description));
+    }
+    wire
+}
+
+/// Words and objects of other protocols in the words of this one.
+fn tool_choice(choice: &Value) -> Value {
+    let name = choice.get("name").or_else(|| choice.pointer("/function/name"));
+    match (choice, choice.get("type").and_then(Value::as_str), name) {
+        (Value::String(word), _, _) if word == "any" => json!("required"),
+        (_, Some("tool" | "function"), Some(name)) => json!({"type": "function", "name": name}),
+        (_, Some("any"), _) => json!("required"),
+        (_, Some(word @ ("auto" | "none" | "required")), _) => json!(word),
+        _ => choice.clone(),
+    }
+}
+
+fn text_config(format: Option<&ResponseFormat>, config: &Config) -> Option<Value> {
+    let format = match format {
+        None | Some(ResponseFormat::Text) => None,
+        Some(ResponseFormat::Json) => Some(json!({"type": "json_object"})),
+        Some(ResponseFormat::JsonSchema { json_schema, strict }) => {
+            let (name, schema) = named_schema(json_schema);
+            let mut wire = json!({"type": "json_schema", "name": name, "schema": schema});
+            if let (Value::Object(wire), Some(strict)) = (&mut wire, strict) {
+                wire.insert("strict".to_owned(), Value::Bool(*strict));
+            }
+            Some(wire)
+        }
+    };
+    let verbosity = config.text_verbosity.as_ref().map(|verbosity| json!(verbosity));
+    let parts = [("format", format), ("verbosity", verbosity)];
+    let wire: Map<_, _> =
+        parts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+    (!wire.is_empty()).then_some(Value::Object(wire))
+}

@@ -1,0 +1,520 @@
+//! The providers of the vendors, as far as their own clients' types do not say it (`sdk.rs` does the rest): Gemini, Azure,
+//! errors that come inside a stream, what is missing, and what cannot be used.
+
+use std::sync::Arc;
+
+use amplifier_core::contracts::{DeltaSink, Mounted, Provider, ProviderCx};
+use amplifier_protocol::chat::ChatRequest;
+use amplifier_protocol::event::ProviderRetry;
+use amplifier_protocol::llm_error::{LlmError, LlmErrorKind as Kind};
+use amplifier_protocol::stream::StreamEvent;
+use amplifier_testing::{TestCoordinator, conformance, wire};
+use serde_json::{Value, json};
+
+use crate::fault::{Act, FaultServer, event, opened, refuses};
+use crate::kit::{built_in, object};
+
+const VENDORS: [&str; 4] =
+    ["provider-anthropic", "provider-azure-openai", "provider-gemini", "provider-openai"];
+
+async fn provider(
+    id: &str,
+    server: &FaultServer,
+    more: Value,
+) -> (Arc<dyn Provider>, TestCoordinator, Vec<String>) {
+    let mut config = json!({"base_url": server.url(), "api_key": "k-very-secret", "min_retry_delay": 0.001,
+        "max_retry_delay": 0.001, "max_retries": 1});
+    config.as_object_mut().unwrap().extend(object(more));
+    let hub = TestCoordinator::new();
+    let (mounted, warnings) = hub.mount(&*built_in(id).await, config).await.unwrap();
+    assert_eq!(mounted, Mounted::Ready);
+    (hub.providers().remove(0).1, hub, warnings)
+}
+
+fn request(value: Value) -> ChatRequest {
+    serde_json::from_value(value).unwrap()
+}
+
+fn hi() -> ChatRequest {
+    request(json!({"messages": [{"role": "user", "content": "hi"}]}))
+}
+
+async fn ask(provider: &dyn Provider, request: ChatRequest) -> (Result<Value, LlmError>, Vec<StreamEvent>) {
+    let (deltas, mut pieces) = DeltaSink::open();
+    let cx = ProviderCx { deltas, request_id: "r1".to_owned(), ..ProviderCx::default() };
+    let mut heard = Vec::new();
+    let mut call = std::pin::pin!(provider.complete(request, &cx));
+    let answer = loop {
+        tokio::select! {
+            biased;
+            Some(piece) = pieces.recv() => heard.push(piece),
+            answer = &mut call => break answer,
+        }
+    };
+    while let Ok(piece) = pieces.try_recv() {
+        heard.push(piece);
+    }
+    (answer.map(|answer| serde_json::to_value(answer).unwrap()), heard)
+}
+
+fn stream(events: &[Value]) -> Vec<Act> {
+    let mut acts = vec![opened()];
+    acts.extend(events.iter().map(event));
+    acts.push(Act::Last);
+    acts
+}
+
+/// A short answer of each vendor.
+fn says(id: &str, text: &str) -> Vec<Act> {
+    match id {
+        "provider-anthropic" => stream(&[
+            json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}),
+            json!({"type": "message_stop"}),
+        ]),
+        "provider-gemini" => stream(&[
+            json!({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2}}),
+        ]),
+        _ => stream(&[
+            json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text}),
+            json!({"type": "response.completed", "response": {"id": "r", "status": "completed",
+                "usage": {"input_tokens": 1, "output_tokens": 2}}}),
+        ]),
+    }
+}
+
+#[tokio::test]
+async fn they_keep_the_provider_contract_here_and_over_a_wire() {
+    for id in VENDORS {
+        let server = FaultServer::start(vec![says(id, "hello")]).await;
+        let make = async || provider(id, &server, json!({})).await.0;
+        conformance::provider(make).await.assert();
+        conformance::provider(async || wire::provider(make().await).await.unwrap()).await.assert();
+    }
+}
+
+#[tokio::test]
+async fn without_a_key_they_are_not_mounted_and_say_what_to_set() {
+    let cases = [
+        ("provider-anthropic", json!({}), "`ANTHROPIC_API_KEY`"),
+        ("provider-openai", json!({"api_key": " "}), "`OPENAI_API_KEY`"),
+        ("provider-gemini", json!({}), "`GEMINI_API_KEY` or `GOOGLE_API_KEY`"),
+        ("provider-azure-openai", json!({}), "`AZURE_OPENAI_ENDPOINT`"),
+        ("provider-azure-openai", json!({"azure_endpoint": "http://127.0.0.1:9"}), "`AZURE_OPENAI_API_KEY`"),
+        (
+            "provider-azure-openai",
+            json!({"azure_endpoint": "http://127.0.0.1:9", "use_managed_identity": true}),
+            "`AZURE_OPENAI_AD_TOKEN`",
+        ),
+    ];
+    for (id, config, variable) in cases {
+        let (mounted, _) = TestCoordinator::new().mount(&*built_in(id).await, config).await.unwrap();
+        let Mounted::Skipped { reason } = mounted else { panic!("{id}: {mounted:?}") };
+        assert!(reason.contains(variable), "{id}: {reason}");
+    }
+}
+
+#[tokio::test]
+async fn keys_of_older_configs_are_known_and_those_without_effect_are_told() {
+    let server = FaultServer::start(vec![Vec::new()]).await;
+    let older = [
+        (
+            "provider-anthropic",
+            json!({"default_model": "claude-sonnet-4-5", "max_tokens": 100, "temperature": 0.7, "priority": 100, "timeout": 600.0,
+                "raw": false, "min_retry_delay": 1.0, "max_retry_delay": 60.0, "retry_jitter": true, "use_streaming": true,
+                "filtered": true, "overloaded_delay_multiplier": 10.0, "enable_1m_context": true, "beta_headers": ["a"],
+                "max_concurrent_requests": 5, "enable_prompt_caching": "true", "enable_web_search": false,
+                "web_search_max_uses": 1, "web_search_user_location": {"type": "approximate"}, "effort": "high",
+                "thinking_budget_tokens": 2000, "thinking_budget_buffer": 8192, "thinking_type": "adaptive",
+                "thinking_display": "summarized", "task_budget_tokens": 20000, "speed": "fast", "extended_thinking": true,
+                "reasoning_effort": "low", "rate_limit_state_path": ""}),
+            1,
+        ),
+        (
+            "provider-openai",
+            json!({"reasoning": "high", "reasoning_summary": "detailed", "reasoning_effort": "high", "truncation": "auto",
+                "enable_long_context": true, "enable_state": false, "prompt_cache_key": "x", "prompt_cache_retention": "24h",
+                "safety_identifier": "x", "enable_response_chaining": "auto", "text_verbosity": "low",
+                "reasoning_replay_scope": "turn", "reasoning_context": "auto", "prompt_cache_options": {}}),
+            2,
+        ),
+        ("provider-gemini", json!({"thinking_budget": -1, "max_tokens": 8192, "temperature": 0.7}), 0),
+        (
+            "provider-azure-openai",
+            json!({"azure_endpoint": server.url(), "api_version": "2024-10-01-preview", "default_deployment": "d",
+                "deployment_type": "PTU", "use_managed_identity": false, "use_default_credential": "false",
+                "managed_identity_client_id": "x", "reasoning": {"effort": "low"}}),
+            0,
+        ),
+    ];
+    for (id, config, without_effect) in older {
+        let (_, _, warnings) = provider(id, &server, config).await;
+        assert_eq!(warnings.len(), without_effect, "{id}: {warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains("has no effect")), "{warnings:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_overloaded_service_is_given_more_time() {
+    let busy = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let script = vec![refuses(529, &[], busy.clone()), stream(&[busy]), says("provider-anthropic", "now")];
+    let server = FaultServer::start(script).await;
+    let more = json!({"max_retries": 2, "retry_jitter": false, "overloaded_delay_multiplier": 40.0});
+    let (provider, hub, _) = provider("provider-anthropic", &server, more).await;
+    let recorder = hub.recorder();
+    let (answer, _) = ask(&*provider, hi()).await;
+    assert_eq!(answer.unwrap()["content"], json!([{"type": "text", "text": "now"}]));
+    let told = recorder.of::<ProviderRetry>();
+    let told: Vec<_> = told.iter().map(|retry| (retry.error_type.as_str(), retry.delay)).collect();
+    assert_eq!(told, [("ProviderUnavailableError", 0.04), ("ProviderUnavailableError", 0.04)]);
+}
+
+#[tokio::test]
+async fn what_a_vendor_says_inside_a_stream_has_its_kind() {
+    let failed = |code: &str| json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": code, "message": "no"}}});
+    let rows = [
+        (
+            "provider-anthropic",
+            json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}),
+            Kind::ProviderUnavailable,
+            2,
+        ),
+        (
+            "provider-anthropic",
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long"}}),
+            Kind::ContextLength,
+            1,
+        ),
+        ("provider-openai", failed("server_error"), Kind::ProviderUnavailable, 2),
+        ("provider-openai", failed("rate_limit_exceeded"), Kind::RateLimit, 2),
+        ("provider-openai", failed("bio_policy"), Kind::ContentFilter, 1),
+        ("provider-openai", failed("invalid_prompt"), Kind::InvalidRequest, 1),
+        (
+            "provider-openai",
+            json!({"type": "error", "code": "context_length_exceeded", "message": "x"}),
+            Kind::ContextLength,
+            1,
+        ),
+        (
+            "provider-gemini",
+            json!({"error": {"code": 503, "status": "UNAVAILABLE", "message": "busy"}}),
+            Kind::ProviderUnavailable,
+            2,
+        ),
+        ("provider-gemini", json!({"promptFeedback": {"blockReason": "SAFETY"}}), Kind::ContentFilter, 1),
+        (
+            "provider-gemini",
+            json!({"candidates": [{"finishReason": "PROHIBITED_CONTENT"}]}),
+            Kind::ContentFilter,
+            1,
+        ),
+        (
+            "provider-gemini",
+            json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}),
+            Kind::InvalidToolCall,
+            2,
+        ),
+    ];
+    for (id, told, kind, tries) in rows {
+        let server = FaultServer::start(vec![stream(std::slice::from_ref(&told))]).await;
+        let (provider, _hub, _) = provider(id, &server, json!({})).await;
+        let error = ask(&*provider, hi()).await.0.unwrap_err();
+        assert_eq!((error.kind, server.asked().len()), (kind, tries), "{told}: {error}");
+        assert!(!error.to_string().contains("very-secret"));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_short_says_why() {
+    let incomplete = |reason: &str| {
+        stream(&[
+            json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "so f"}),
+            json!({"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": {"reason": reason}}}),
+        ])
+    };
+    let gemini = |reason: &str| {
+        stream(&[json!({"candidates": [{"content": {"parts": [{"text": "so f"}]}, "finishReason": reason}]})])
+    };
+    let rows = [
+        ("provider-openai", incomplete("max_output_tokens"), "length"),
+        ("provider-openai", incomplete("content_filter"), "content_filter"),
+        ("provider-gemini", gemini("MAX_TOKENS"), "length"),
+        ("provider-gemini", gemini("SAFETY"), "content_filter"),
+    ];
+    for (id, acts, reason) in rows {
+        let server = FaultServer::start(vec![acts]).await;
+        let (provider, _hub, _) = provider(id, &server, json!({})).await;
+        let answer = ask(&*provider, hi()).await.0.unwrap();
+        assert_eq!(answer["finish_reason"], json!(reason), "{id}");
+        assert_eq!(answer["content"][0]["text"], json!("so f"));
+    }
+}
+
+#[tokio::test]
+async fn items_without_numbers_are_told_apart_by_their_ids() {
+    let call = |id: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "look", "arguments": ""});
+    let piece = |id: &str, text: &str| json!({"type": "response.function_call_arguments.delta", "item_id": format!("fc_{id}"), "delta": text});
+    let events = [
+        json!({"type": "response.output_text.delta", "item_id": "msg_1", "delta": "Both."}),
+        json!({"type": "response.output_item.added", "item": call("a")}),
+        json!({"type": "response.output_item.added", "item": call("b")}),
+        piece("a", "{\"x\""),
+        piece("b", "{}"),
+        piece("a", ": 1}"),
+        json!({"type": "response.completed", "response": {"status": "completed"}}),
+    ];
+    let server = FaultServer::start(vec![stream(&events)]).await;
+    let (provider, _hub, _) = provider("provider-openai", &server, json!({})).await;
+    let answer = ask(&*provider, hi()).await.0.unwrap();
+    assert_eq!(
+        answer["content"],
+        json!([{"type": "text", "text": "Both."}, {"type": "tool_call", "id": "a", "name": "look", "input": {"x": 1}},
+            {"type": "tool_call", "id": "b", "name": "look", "input": {}}])
+    );
+    assert_eq!(answer["finish_reason"], json!("tool_calls"));
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_reported_and_not_shown_twice() {
+    for id in VENDORS {
+        let mut acts = says(id, "half of");
+        acts.truncate(if id == "provider-anthropic" { 4 } else { 2 });
+        if id == "provider-gemini" {
+            acts[1] = event(&json!({"candidates": [{"content": {"parts": [{"text": "half of"}]}}]}));
+        }
+        let server = FaultServer::start(vec![acts]).await;
+        let (provider, _hub, _) = provider(id, &server, json!({})).await;
+        let (answer, pieces) = ask(&*provider, hi()).await;
+        let error = answer.unwrap_err();
+        assert_eq!(
+            (error.kind, error.retryable, server.asked().len()),
+            (Kind::Stream, false, 1),
+            "{id}: {error}"
+        );
+        let shown = pieces.iter().filter(|piece| matches!(piece, StreamEvent::TextDelta { .. })).count();
+        assert_eq!(shown, 1);
+    }
+}
+
+#[tokio::test]
+async fn azure_is_asked_at_its_place_with_its_key_or_a_token() {
+    let server = FaultServer::start(vec![says("provider-azure-openai", "hello")]).await;
+    let place = server.url().trim_end_matches("/v1").to_owned();
+    let rows = [
+        (json!({"azure_endpoint": place}), "/openai/v1/responses", "api-key: k-very-secret\r\n"),
+        (
+            json!({"azure_endpoint": place, "api_version": "preview", "entra_token": "a.b.c"}),
+            "/openai/v1/responses?api-version=preview",
+            "authorization: bearer a.b.c\r\n",
+        ),
+        (
+            json!({"azure_endpoint": place, "api_version": "2025-04-01-preview"}),
+            "/openai/responses?api-version=2025-04-01-preview",
+            "api-key: k-very-secret\r\n",
+        ),
+    ];
+    for (config, path, header) in rows {
+        let (provider, _hub, _) = provider("provider-azure-openai", &server, config).await;
+        let asked =
+            request(json!({"messages": [{"role": "user", "content": "hi"}], "model": "my-deployment"}));
+        assert_eq!(ask(&*provider, asked).await.0.unwrap()["content"][0]["text"], json!("hello"));
+        let asked = server.asked().pop().unwrap();
+        assert_eq!((asked.path.as_str(), &asked.body["model"]), (path, &json!("my-deployment")));
+        assert!(asked.head.contains(header), "{}", asked.head);
+        assert_eq!(asked.head.matches("api-key:").count() + asked.head.matches("authorization:").count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn deployments_cost_what_their_models_cost_unless_they_are_paid_by_the_hour() {
+    let server = FaultServer::start(vec![says("provider-azure-openai", "hello")]).await;
+    for (kind, cost) in [("standard", "0.0000325"), ("PTU", "0")] {
+        let config = json!({"default_deployment": "gpt-5.4", "deployment_type": kind});
+        let (provider, _hub, _) = provider("provider-azure-openai", &server, config).await;
+        assert_eq!(ask(&*provider, hi()).await.0.unwrap()["usage"]["cost_usd"], json!(cost));
+        assert_eq!(provider.info().default_number("context_window"), Some(272_000));
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_with_everything_goes_out_as_gemini_wants_it() {
+    let server = FaultServer::start(vec![says("provider-gemini", "ok")]).await;
+    let more = json!({"temperature": 0, "seed": 7, "extra_body": {"labels": {"a": "b"}},
+        "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]});
+    let (provider, _hub, warnings) = provider("provider-gemini", &server, more).await;
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let asked = request(json!({
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "developer", "content": "A file."},
+            {"role": "user", "content": [{"type": "text", "text": "What?"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "T+/=", "origin": "gemini"},
+                {"type": "thinking", "thinking": "of another", "signature": "S", "origin": "anthropic"},
+                {"type": "text", "text": "I look.", "thought_signature": "X+/="},
+                {"type": "tool_call", "id": "a", "name": "look", "input": {"at": 1}, "thought_signature": "C+/="},
+                {"type": "tool_call", "id": "b", "name": "look", "input": {}}]},
+            {"role": "tool", "tool_call_id": "a", "content": "seen"},
+            {"role": "tool", "tool_call_id": "b", "content": [{"type": "text", "text": "too"},
+                {"type": "image", "source": {"type": "url", "url": "https://example.invalid/x.png", "media_type": "image/webp"}}]},
+            {"role": "assistant", "content": [{"type": "tool_call", "id": "c", "name": "look", "input": {}}]},
+            {"role": "tool", "tool_call_id": "c", "content": "again"},
+            {"role": "user", "content": "Go on."},
+        ],
+        "tools": [{"name": "look", "description": "Looks.", "parameters": {"type": "object"}}],
+        "tool_choice": {"type": "tool", "name": "look"},
+        "response_format": {"type": "json_schema", "schema": {"type": "object"}},
+        "stop": ["END"], "reasoning_effort": "low", "model": "gemini-3-pro-preview", "max_output_tokens": 99,
+    }));
+    ask(&*provider, asked).await.0.unwrap();
+    let asked = server.asked().remove(0);
+    assert_eq!(asked.path, "/v1/models/gemini-3-pro-preview:streamgeneratecontent?alt=sse");
+    assert!(asked.head.contains("x-goog-api-key: k-very-secret\r\n"), "{}", asked.head);
+    let response = |id: &str, text: &str| json!({"functionResponse": {"id": id, "name": "look", "response": {"output": text}}});
+    assert_eq!(
+        asked.body,
+        json!({
+            "systemInstruction": {"parts": [{"text": "Be brief."}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "<context_file>\nA file.\n</context_file>"}, {"text": "What?"},
+                    {"inlineData": {"mimeType": "image/png", "data": "aGk="}}]},
+                {"role": "model", "parts": [{"text": "Hm.", "thought": true, "thoughtSignature": "T+/="},
+                    {"text": "I look.", "thoughtSignature": "X+/="},
+                    {"functionCall": {"id": "a", "name": "look", "args": {"at": 1}}, "thoughtSignature": "C+/="},
+                    {"functionCall": {"id": "b", "name": "look", "args": {}}}]},
+                {"role": "user", "parts": [response("a", "seen"), response("b", "too"),
+                    {"fileData": {"mimeType": "image/webp", "fileUri": "https://example.invalid/x.png"}}]},
+                {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "look", "args": {}},
+                    "thoughtSignature": "skip_thought_signature_validator"}]},
+                {"role": "user", "parts": [response("c", "again")]},
+                {"role": "user", "parts": [{"text": "Go on."}]},
+            ],
+            "tools": [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": {"type": "object"}, "description": "Looks."}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}},
+            "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+            "generationConfig": {"temperature": 0.0, "maxOutputTokens": 99, "stopSequences": ["END"], "seed": 7,
+                "responseMimeType": "application/json", "responseJsonSchema": {"type": "object"},
+                "thinkingConfig": {"includeThoughts": true, "thinkingLevel": "LOW"}},
+            "labels": {"a": "b"},
+        })
+    );
+}
+
+/// The chunks of an answer with thoughts, text in parts, parallel calls and a proof without words.
+fn gemini_chunks() -> Vec<Value> {
+    let chunk = |parts: Value| json!({"candidates": [{"content": {"role": "model", "parts": parts}}], "responseId": "r"});
+    let mut chunks = vec![
+        chunk(json!([{"text": "Two ", "thought": true}])),
+        chunk(json!([{"text": "tools.", "thought": true, "thoughtSignature": "T+/="}])),
+        chunk(json!([{"text": "Bo"}])),
+        chunk(json!([{"text": "th.", "thoughtSignature": "X+/="}])),
+        chunk(json!([{"functionCall": {"name": "one", "args": {"x": 1}}, "thoughtSignature": "C+/="},
+            {"functionCall": {"id": "given", "name": "two"}}])),
+        chunk(json!([{"text": "", "thoughtSignature": "E+/="}])),
+    ];
+    chunks[5]["candidates"][0]["finishReason"] = json!("STOP");
+    chunks[5]["usageMetadata"] = json!({"promptTokenCount": 1000, "candidatesTokenCount": 10, "thoughtsTokenCount": 5,
+        "cachedContentTokenCount": 400, "totalTokenCount": 1015});
+    chunks
+}
+
+#[tokio::test]
+async fn geminis_answer_is_the_same_in_pieces_and_whole_and_goes_back_as_it_came() {
+    let whole = json!({"candidates": [{"content": {"parts": [
+            {"text": "Two tools.", "thought": true, "thoughtSignature": "T+/="}, {"text": "Both.", "thoughtSignature": "X+/="},
+            {"functionCall": {"name": "one", "args": {"x": 1}}, "thoughtSignature": "C+/="},
+            {"functionCall": {"id": "given", "name": "two"}}, {"text": "", "thoughtSignature": "E+/="}]}, "finishReason": "STOP"}],
+        "usageMetadata": gemini_chunks()[5]["usageMetadata"], "responseId": "r"});
+    let server = FaultServer::start(vec![stream(&gemini_chunks()), refuses(200, &[], whole)]).await;
+    let mut given = Vec::new();
+    for streaming in [true, false] {
+        let (provider, _hub, _) =
+            provider("provider-gemini", &server, json!({"use_streaming": streaming})).await;
+        given.push(ask(&*provider, hi()).await.0.unwrap());
+    }
+    assert_eq!(given[0], given[1]);
+    assert_eq!(
+        given[0]["content"],
+        json!([
+            {"type": "thinking", "thinking": "Two tools.", "signature": "T+/=", "origin": "gemini"},
+            {"type": "text", "text": "Both.", "thought_signature": "X+/="},
+            {"type": "tool_call", "id": "call-r1-2", "name": "one", "input": {"x": 1}, "thought_signature": "C+/="},
+            {"type": "tool_call", "id": "given", "name": "two", "input": {}},
+            {"type": "gemini_part", "item": {"text": "", "thoughtSignature": "E+/="}},
+        ])
+    );
+    let cost = &given[0]["usage"]["cost_usd"];
+    assert_eq!(
+        given[0]["usage"],
+        json!({"input_tokens": 1000, "output_tokens": 15, "total_tokens": 1015, "reasoning_tokens": 5, "cache_read_tokens": 400, "cost_usd": cost})
+    );
+    let (provider, _hub, _) = provider("provider-gemini", &server, json!({})).await;
+    let history = json!({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": given[0]["content"]},
+        {"role": "tool", "tool_call_id": "call-r1-2", "content": "1"}, {"role": "tool", "tool_call_id": "given", "content": "2"}]});
+    ask(&*provider, request(history)).await.0.unwrap();
+    assert_eq!(
+        server.asked()[2].body["contents"][1]["parts"],
+        json!([
+            {"text": "Two tools.", "thought": true, "thoughtSignature": "T+/="},
+            {"text": "Both.", "thoughtSignature": "X+/="},
+            {"functionCall": {"id": "call-r1-2", "name": "one", "args": {"x": 1}}, "thoughtSignature": "C+/="},
+            {"functionCall": {"id": "given", "name": "two", "args": {}}},
+            {"text": "", "thoughtSignature": "E+/="},
+        ])
+    );
+}
+
+#[tokio::test]
+async fn geminis_models_are_listed_without_those_that_do_not_answer() {
+    let list = json!({"models": [
+        {"name": "models/gemini-2.5-pro", "displayName": "Pro", "inputTokenLimit": 1048576, "outputTokenLimit": 65536, "supportedGenerationMethods": ["generateContent"]},
+        {"name": "models/embedding-001", "supportedGenerationMethods": ["embedContent"]}]});
+    let server = FaultServer::start(vec![refuses(200, &[], list)]).await;
+    let (provider, _hub, _) = provider("provider-gemini", &server, json!({})).await;
+    let models = provider.list_models().await.unwrap();
+    let rows: Vec<_> = models
+        .iter()
+        .map(|m| (m.id.as_str(), m.display_name.as_str(), m.context_window, m.max_output_tokens))
+        .collect();
+    assert_eq!(rows, [("gemini-2.5-pro", "Pro", 1_048_576, 65_536)]);
+}
+
+#[tokio::test]
+async fn blocks_of_anthropics_own_tools_are_kept_and_go_back_as_they_came() {
+    let used =
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}});
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"type": "web_search_result",
+        "url": "https://example.invalid", "title": "t", "encrypted_content": "E+/=", "page_age": null}]});
+    let cited = json!({"type": "web_search_result_location", "url": "https://example.invalid", "cited_text": "c", "encrypted_index": "I=="});
+    let mut begun = used.clone();
+    begun["input"] = json!({});
+    let events = [
+        json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": begun}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{\"query\""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": ": \"x\"}"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "content_block_start", "index": 1, "content_block": found}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({"type": "content_block_start", "index": 2, "content_block": {"type": "text", "text": "", "citations": []}}),
+        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "citations_delta", "citation": cited}}),
+        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "text_delta", "text": "found"}}),
+        json!({"type": "content_block_stop", "index": 2}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}),
+        json!({"type": "message_stop"}),
+    ];
+    let server = FaultServer::start(vec![stream(&events)]).await;
+    let (provider, _hub, _) =
+        provider("provider-anthropic", &server, json!({"enable_prompt_caching": false})).await;
+    let answer = ask(&*provider, hi()).await.0.unwrap();
+    let history = json!({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": answer["content"]},
+        {"role": "user", "content": "and?"}]});
+    ask(&*provider, request(history)).await.0.unwrap();
+    let said = json!({"type": "text", "text": "found", "citations": [cited]});
+    assert_eq!(server.asked()[1].body["messages"][1]["content"], json!([used, found, said]));
+}
