@@ -44,6 +44,9 @@ const PROTECTED: [&str; 28] = [
     "headers",
 ];
 
+/// How configs call the model; an entry keeps the word it uses, since both at once would contradict each other.
+const MODEL_KEYS: [&str; 2] = ["default_model", "model"];
+
 /// A provider and a model that somebody would like.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Preference {
@@ -69,11 +72,13 @@ pub async fn apply(plan: &mut MountPlan, preferences: &[Preference], parent: &Co
         let Some(entry) = plan.providers.get(at) else { continue };
         let Some(model) = model(preference, entry, parent).await else { continue };
         let mut entry = plan.providers.remove(at);
-        let allowed = preference.config.iter().filter(|(key, _)| !PROTECTED.contains(&key.as_str()));
+        let chosen = MODEL_KEYS.into_iter().find(|key| entry.config.contains_key(*key));
+        let is_kept = |key: &str| PROTECTED.contains(&key) || MODEL_KEYS.contains(&key);
+        let allowed = preference.config.iter().filter(|(key, _)| !is_kept(key));
         entry.config.extend(allowed.map(|(key, value)| (key.clone(), value.clone())));
         let lowest = plan.providers.iter().map(priority).min().unwrap_or(0).min(0);
         entry.config.insert("priority".to_owned(), Value::from(lowest));
-        entry.config.insert("default_model".to_owned(), Value::String(model));
+        entry.config.insert(chosen.unwrap_or(MODEL_KEYS[0]).to_owned(), Value::String(model));
         plan.providers.insert(0, entry);
         return;
     }

@@ -164,7 +164,7 @@ async fn w25_an_agent_nobody_knows_is_named_with_those_that_are_known() {
 #[tokio::test]
 async fn a_preference_chooses_provider_and_model_and_never_the_credentials() {
     let helper = "---\nmeta: {name: helper, description: Helps.}\nprovider_preferences:\n  - {provider: nobody, model: m}\n  \
-                  - {provider: mock, model: mock-9, config: {model: mock-9, api_key: stolen}}\n---\nYou help.";
+                  - {provider: mock, model: mock-9, config: {model: mock-8, api_key: stolen}}\n---\nYou help.";
     let shop = shop(&json!(["ok"]), helper);
     let session = shop.session().await;
     let answer = spawn(&session, json!({"agent_name": "helper", "instruction": "x"})).await.unwrap();
@@ -173,5 +173,5 @@ async fn a_preference_chooses_provider_and_model_and_never_the_credentials() {
     let plan: Value = serde_json::from_str(&plan).unwrap();
     let config = &plan["providers"][0]["config"];
     assert_eq!((config["default_model"].clone(), config["priority"].clone()), (json!("mock-9"), json!(0)));
-    assert_eq!((config["model"].clone(), config.get("api_key")), (json!("mock-9"), None));
+    assert_eq!((config.get("model"), config.get("api_key")), (None, None));
 }
