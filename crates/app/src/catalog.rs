@@ -73,8 +73,7 @@ pub fn modules() -> Vec<ModuleInfo> {
 /// Everything about one module. A tool module is mounted on a session that lives as long as the question.
 pub async fn details(id: &str) -> Result<ModuleDetails, UnknownModule> {
     let Some(module) = MODULES.iter().find(|module| module.id().as_str() == id) else {
-        let known: Vec<_> = MODULES.iter().map(|module| module.id().to_string()).collect();
-        return Err(UnknownModule { id: id.to_owned(), near: near(id, &known) });
+        return Err(unknown(id));
     };
     let info = module.info();
     let config = info.config_schema.as_ref().map(keys).unwrap_or_default();
@@ -87,6 +86,12 @@ pub async fn details(id: &str) -> Result<ModuleDetails, UnknownModule> {
         _ => (Vec::new(), None),
     };
     Ok(ModuleDetails { info, config, tools, tools_unknown })
+}
+
+/// That there is no such module, and what is called nearly so.
+pub(crate) fn unknown(id: &str) -> UnknownModule {
+    let known: Vec<_> = MODULES.iter().map(|module| module.id().to_string()).collect();
+    UnknownModule { id: id.to_owned(), near: near(id, &known) }
 }
 
 /// What is called nearly so, also when the part before the dash was left out.

@@ -5,13 +5,16 @@
 pub mod backups;
 pub mod catalog;
 pub mod clock;
+pub mod detect;
 pub mod env;
 pub mod expand;
 pub mod files;
+pub mod inquire;
 pub mod journal;
 pub mod open;
 pub mod paths;
 pub mod prepare;
+pub mod providers;
 pub mod store;
 
 // What a front end meets of the kernel; it depends on this crate alone.

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use amplifier_protocol::ids::SessionId;
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod provider;
+
+pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
+
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
 #[command(name = "amplifier", version, propagate_version = true, max_term_width = 100)]
@@ -27,6 +31,9 @@ pub enum Command {
     /// Look at the built-in modules.
     #[command(subcommand)]
     Module(ModuleCommand),
+    /// See which model providers can be used here, and try them.
+    #[command(subcommand)]
+    Provider(ProviderCommand),
     /// See which files were kept before tools changed them, and put one back.
     #[command(subcommand)]
     Backup(BackupCommand),
@@ -137,6 +144,14 @@ pub struct RunArgs {
     /// The mount plan to run, a JSON file.
     #[arg(long, value_name = "FILE", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
+
+    /// The provider to ask, such as `anthropic`, before those of the plan. Without either, the one that is found here.
+    #[arg(long, short, value_name = "PROVIDER", conflicts_with = "resume")]
+    pub provider: Option<String>,
+
+    /// The model to ask, instead of the provider's usual one.
+    #[arg(long, short, value_name = "MODEL", conflicts_with = "resume")]
+    pub model: Option<String>,
 
     /// Go on with this session instead of opening a new one.
     #[arg(long, value_name = "SESSION")]

@@ -3,4 +3,5 @@
 pub mod backup;
 pub mod module;
 pub mod plan;
+pub mod provider;
 pub mod run;

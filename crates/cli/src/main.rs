@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Module(ModuleCommand::List(list)) => commands::module::list(&list),
         Command::Module(ModuleCommand::Info(info)) => commands::module::info(&info),
         Command::Plan(PlanCommand::Validate(validate)) => commands::plan::validate(&validate),
+        Command::Provider(command) => commands::provider::run(&command),
         Command::Run(run) => commands::run::run(run, args.home),
     };
     exit.into()

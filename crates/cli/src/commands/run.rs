@@ -4,11 +4,15 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use amplifier_app::detect::Places;
 use amplifier_app::env::Environment;
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, find_home, open};
 use amplifier_app::prepare::PlanFile;
-use amplifier_app::{CancelLevel, ExecuteError, Prompt, Session, Strictness, TurnError};
+use amplifier_app::{
+    CancelLevel, ExecuteError, Prompt, Session, Strictness, TurnError, detect, inquire, providers,
+};
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::status::SessionState;
 use serde_json::{Value, json};
@@ -49,7 +53,9 @@ fn which(args: &RunArgs) -> Result<Which, Exit> {
         None => None,
         Some(path) => match PlanFile::read(path).and_then(|file| {
             let plan = file.plan()?;
-            file.validation.warnings().for_each(|check| render::note(&file.describe(check)));
+            // That there is no provider is no warning here: one is named, or looked for.
+            let warnings = file.validation.warnings().filter(|check| check.name != "providers_present");
+            warnings.for_each(|check| render::note(&file.describe(check)));
             Ok(plan)
         }) {
             Ok(plan) => Some(Box::new(plan)),
@@ -97,7 +103,12 @@ fn prompt(args: &RunArgs) -> Result<Prompt, String> {
     Ok(Prompt::Text(text))
 }
 
-async fn answer(args: &RunArgs, which: Which, prompt: Prompt, home: Option<PathBuf>) -> Exit {
+async fn answer(args: &RunArgs, mut which: Which, prompt: Prompt, home: Option<PathBuf>) -> Exit {
+    if let Which::New(plan) | Which::Resume(_, Some(plan)) = &mut which
+        && let Err(exit) = choose_provider(args, plan, &Environment::Process).await
+    {
+        return exit;
+    }
     let opened = match open_session(args, which, home).await {
         Ok(opened) => opened,
         Err(error) => return refuse_to_open(&error),
@@ -125,6 +136,37 @@ async fn answer(args: &RunArgs, which: Which, prompt: Prompt, home: Option<PathB
         }
     }
     exit
+}
+
+/// The provider and the model that the person names, else the provider of the plan, else one that is found here.
+async fn choose_provider(
+    args: &RunArgs,
+    plan: &mut MountPlan,
+    environment: &Environment,
+) -> Result<(), Exit> {
+    if let Some(provider) = &args.provider
+        && let Err(error) = providers::prefer(plan, provider)
+    {
+        render::error(&error, Some("`amplifier provider list` shows the providers that are built in"));
+        return Err(Exit::Usage);
+    }
+    match detect::fill(plan, environment, &Places::of(environment)).await {
+        Ok(None) => {}
+        Ok(Some(found)) => {
+            render::note(&format!(
+                "note: no provider is named; `{}` is used: {}",
+                found.spec.module, found.reason
+            ));
+        }
+        Err(error) => {
+            render::error(&error, error.hint());
+            return Err(Exit::Usage);
+        }
+    }
+    if let Some(model) = &args.model {
+        inquire::prefer_model(plan, model);
+    }
+    Ok(())
 }
 
 async fn open_session(args: &RunArgs, which: Which, home: Option<PathBuf>) -> Result<OpenSession, AppError> {

@@ -11,8 +11,8 @@
 mod backup;
 mod desk;
 mod kills;
-mod module;
 mod llama;
+mod module;
 mod parts;
 mod plan;
 mod run;

@@ -47,7 +47,7 @@ mod streaming_ui;
 mod tape;
 mod task;
 mod todo;
+mod vendors;
 mod web;
 mod web_server;
-mod vendors;
 mod workshop;
