@@ -8,7 +8,7 @@ use amplifier_core::loader::{Loader, near_misses};
 use amplifier_core::report::LoadOutcome;
 use amplifier_core::session::{Session, SessionBuilder};
 use amplifier_modules::MODULES;
-use amplifier_modules::table::BuiltIns;
+use amplifier_modules::table::{ALIASES, BuiltIns};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
@@ -27,6 +27,11 @@ pub struct ModuleDetails {
     /// What it says about itself.
     #[serde(flatten)]
     pub info: ModuleInfo,
+    /// Other names that plans know it by.
+    pub aliases: Vec<String>,
+    /// The other name it was asked for by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_as: Option<String>,
     /// The keys of its config, nested ones with their whole name.
     pub config: Vec<Key>,
     /// The tools it brings with its usual config.
@@ -70,9 +75,17 @@ pub fn modules() -> Vec<ModuleInfo> {
     modules
 }
 
-/// Everything about one module. A tool module is mounted on a session that lives as long as the question.
+/// Other names that plans know a module by.
+pub fn aliases(id: &ModuleId) -> Vec<String> {
+    let of_it = ALIASES.iter().filter(|(_, name)| *name == id.as_str());
+    of_it.map(|(alias, _)| (*alias).to_owned()).collect()
+}
+
+/// Everything about one module, by its id or another name of it. A tool module is mounted on a session that lives as long as the question.
 pub async fn details(id: &str) -> Result<ModuleDetails, UnknownModule> {
-    let Some(module) = MODULES.iter().find(|module| module.id().as_str() == id) else {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == id);
+    let name = alias.map_or(id, |(_, name)| name);
+    let Some(module) = MODULES.iter().find(|module| module.id().as_str() == name) else {
         return Err(unknown(id));
     };
     let info = module.info();
@@ -85,7 +98,8 @@ pub async fn details(id: &str) -> Result<ModuleDetails, UnknownModule> {
         // Others have none, and mounting a hook or a provider may touch files or want a key.
         _ => (Vec::new(), None),
     };
-    Ok(ModuleDetails { info, config, tools, tools_unknown })
+    let (aliases, asked_as) = (aliases(&info.id), alias.map(|(alias, _)| (*alias).to_owned()));
+    Ok(ModuleDetails { info, aliases, asked_as, config, tools, tools_unknown })
 }
 
 /// That there is no such module, and what is called nearly so.
@@ -162,6 +176,16 @@ mod tests {
             said.starts_with("there is no built-in module `tool-bsh`; did you mean `tool-bash`"),
             "{said}"
         );
+    }
+
+    #[tokio::test]
+    async fn another_name_leads_to_the_module_and_is_told() {
+        for (alias, id) in ALIASES {
+            let details = details(alias).await.unwrap();
+            assert_eq!((details.info.id.as_str(), details.asked_as.as_deref()), (*id, Some(*alias)));
+            assert!(details.aliases.iter().any(|name| name == alias), "{alias}");
+        }
+        assert_eq!(details("hooks-shell").await.unwrap().asked_as, None);
     }
 
     #[test]

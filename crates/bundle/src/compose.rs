@@ -135,6 +135,23 @@ pub fn compose(graph: &Graph, limits: &LoadLimits) -> Result<Composed, BundleErr
     Ok(composed)
 }
 
+/// Merges files without a graph, the lowest first: the chain of a profile.
+///
+/// # Errors
+/// As [`compose`].
+pub fn stack<'b>(
+    layers: impl IntoIterator<Item = &'b Bundle>,
+    limits: &LoadLimits,
+) -> Result<Composed, BundleError> {
+    let mut budget = Budget::new(limits.values);
+    let mut composed = Composed::empty();
+    for bundle in layers {
+        composed = composed.under(layer(bundle, &[]), &mut budget)?;
+    }
+    merge::tell_idle_deletes(&mut composed);
+    Ok(composed)
+}
+
 /// How often each file is still needed; the last use takes it instead of copying it.
 fn uses(graph: &Graph) -> HashMap<usize, usize> {
     let mut uses = HashMap::new();
@@ -164,9 +181,10 @@ fn layer(bundle: &Bundle, own: &[Namespace]) -> Composed {
         (name.clone(), Agent { entry: entry.clone(), home, own, overrode: Vec::new() })
     };
     let context = bundle.context.entries.iter().map(|entry| {
-        // A key without a namespace gets the one of its bundle, so that two bundles may both have a `readme`.
+        // A key without a namespace gets the one of its bundle, so that two bundles may both have a `readme`. The keys of
+        // a profile are namespaces themselves.
         let key = match bundle.head.name() {
-            Some(name) if !entry.key.contains(':') => format!("{name}:{}", entry.key),
+            Some(name) if bundle.head.kind != HeadKind::Profile && !entry.key.contains(':') => format!("{name}:{}", entry.key),
             _ => entry.key.clone(),
         };
         let (path, home, own) = (entry.path.clone(), Arc::clone(home), own.to_vec());

@@ -21,7 +21,12 @@ pub struct PlanDraft {
 }
 
 impl PlanDraft {
-    /// The plan as JSON, nested form.
+    /// A plan that was laid out elsewhere, as for a profile, whose form the draft keeps.
+    pub fn new(root: Mapping) -> Self {
+        Self { root }
+    }
+
+    /// The plan as JSON.
     pub fn to_json(&self) -> Value {
         Value::Object(crate::node::mapping_to_json(&self.root))
     }

@@ -32,6 +32,7 @@ use crate::providers::mock::Mock;
 use crate::providers::ollama::Ollama;
 use crate::providers::openai::OpenAi;
 use crate::providers::vllm::Vllm;
+use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::bash::Bash;
 use crate::tools::echo::Echo;
 use crate::tools::filesystem::Filesystem;
@@ -68,6 +69,7 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &Ollama,
     &OpenAi,
     &Vllm,
+    &ApplyPatch,
     &Bash,
     &Echo,
     &Filesystem,

@@ -1,5 +1,6 @@
 //! Modules that do something for the model.
 
+pub(crate) mod apply_patch;
 pub(crate) mod bash;
 pub(crate) mod echo;
 pub(crate) mod filesystem;

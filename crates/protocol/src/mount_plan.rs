@@ -25,9 +25,10 @@ pub const DEFAULT_INJECTION_BUDGET_PER_TURN: u64 = 10_000;
 /// Bytes that one injection may hold when the plan does not say.
 pub const DEFAULT_INJECTION_SIZE_LIMIT: u64 = 10_240;
 
-/// Top-level keys of a mount plan, both dialects.
-pub const PLAN_KEYS: [&str; 7] =
-    ["session", "orchestrator", "context", "providers", "tools", "hooks", "agents"];
+/// Top-level keys of a mount plan, both dialects. `spawn` is kept for the application, which reads it when a session is
+/// asked for a child.
+pub const PLAN_KEYS: [&str; 8] =
+    ["session", "orchestrator", "context", "providers", "tools", "hooks", "agents", "spawn"];
 
 /// Keys of the `session` section, both dialects.
 pub const SESSION_KEYS: [&str; 10] = [

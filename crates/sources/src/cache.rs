@@ -20,7 +20,7 @@ use crate::error::FetchError;
 use crate::limits::Limits;
 use crate::tree::Listing;
 
-pub(crate) use key_lock::KeyLock;
+pub use key_lock::KeyLock;
 pub use record::{EntryRecord, NameRecord, Validators};
 pub(crate) use scratch::Scratch;
 

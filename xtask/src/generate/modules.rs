@@ -34,6 +34,7 @@ struct ListedModule {
 struct Details {
     #[serde(flatten)]
     info: ModuleInfo,
+    aliases: Vec<String>,
     config: Vec<Key>,
     tools: Vec<Tool>,
     tools_unknown: Option<String>,
@@ -122,6 +123,10 @@ fn plural(kind: ModuleKind) -> &'static str {
 fn section(module: &Details) -> String {
     let info = &module.info;
     let mut text = format!("\n### `{}`\n\n{}\n", info.id, info.description);
+    if !module.aliases.is_empty() {
+        let names: Vec<_> = module.aliases.iter().map(|name| format!("`{name}`")).collect();
+        text.push_str(&format!("\nOther names: {}\n", names.join(", ")));
+    }
     if !module.config.is_empty() {
         text.push_str(&format!("\nConfig:\n\n{}", keys(&module.config)));
     }
@@ -212,7 +217,7 @@ mod tests {
         let own = json!({"properties": {"n": {"type": "integer", "description": "How many."}}});
         let details: Details = serde_json::from_value(json!({
             "id": "tool-peek", "name": "tool-peek", "version": "1", "type": "tool", "mount_point": "tools",
-            "description": "Looks at things.", "config": [key], "tools": [tool], "uses": ["session.dir"],
+            "description": "Looks at things.", "aliases": ["tool-look"], "config": [key], "tools": [tool], "uses": ["session.dir"],
             "events": [
                 {"name": "artifact:read", "description": "A file was read."},
                 {"name": "peek:done", "description": "It looked.", "schema": own},
@@ -230,6 +235,8 @@ mod tests {
 ### `tool-peek`
 
 Looks at things.
+
+Other names: `tool-look`
 
 Config:
 

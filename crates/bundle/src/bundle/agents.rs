@@ -78,6 +78,14 @@ pub(super) fn read(reader: &mut Reader<'_>, node: Node, kind: HeadKind) -> Agent
             };
             Agents { access: Some((access, place)), ..Agents::default() }
         }
+        NodeValue::List(items) if kind == HeadKind::Profile => {
+            let entries = names(reader, items, "agents").into_iter().enumerate();
+            let entries = entries.map(|(index, text)| {
+                let (mark, place, definition) = (Mark::Merge, text.place.clone(), Mapping::new());
+                (format!("agent_{index}"), RosterEntry { mark, place, definition, reference: Some(text) })
+            });
+            Agents { roster: Roster { mark, entries: entries.collect() }, access: None }
+        }
         NodeValue::List(items) => {
             let names = names(reader, items, "agents").into_iter().map(|name| name.text).collect();
             Agents { access: Some((Access::Only(names), place)), ..Agents::default() }
@@ -105,6 +113,11 @@ fn read_roster(reader: &mut Reader<'_>, mapping: Mapping, kind: HeadKind) -> Ros
                     RosterEntry { mark: Mark::Merge, place: name.place, definition, reference: None };
                 entries.insert(name.text, listed);
             }
+            continue;
+        }
+        if name == "inline" && kind == HeadKind::Profile {
+            let inner = reader.mapping(entry.node, "agents.inline").unwrap_or_default();
+            entries.extend(read_roster(reader, inner, HeadKind::Bundle).entries);
             continue;
         }
         let place = entry.key.clone();

@@ -1,6 +1,6 @@
 //! The `context` section: files whose text goes into the system prompt.
 
-use super::Text;
+use super::{HeadKind, Text};
 use super::read::Reader;
 use crate::node::{Mark, Node, NodeValue};
 use crate::notice::{Code, Notice};
@@ -40,6 +40,14 @@ pub enum ContextForm {
 pub(super) fn read(reader: &mut Reader<'_>, node: Node) -> ContextFiles {
     let mark = node.mark;
     let mut entries = Vec::new();
+    if let (NodeValue::List(items), HeadKind::Profile) = (&node.value, reader.kind()) {
+        for (index, item) in items.iter().enumerate() {
+            let listed = included(reader, item, index);
+            let named = |entry| ContextEntry { key: format!("context_{index}"), form: ContextForm::Named, ..entry };
+            entries.extend(listed.map(named));
+        }
+        return ContextFiles { mark, entries };
+    }
     let mapping = reader.mapping(node, "context").unwrap_or_default();
     for (name, entry) in mapping {
         if name == "include" {

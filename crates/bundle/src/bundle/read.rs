@@ -139,6 +139,10 @@ impl Reader<'_> {
         self.home
     }
 
+    pub(super) fn kind(&self) -> HeadKind {
+        self.kind
+    }
+
     /// Profiles list one module twice as a matter of course.
     pub(super) fn allows_duplicates(&self) -> bool {
         self.kind == HeadKind::Profile

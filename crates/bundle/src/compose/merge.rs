@@ -1,6 +1,6 @@
 //! The algebra of merging: nodes, lists of modules, and what a value remembers of those below it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::Composed;
 use crate::bundle::Modules;
@@ -174,17 +174,23 @@ pub(super) fn modules(
         base.entries.clear();
         base.mark = over.mark;
     }
-    let mut index: HashMap<String, usize> = HashMap::with_capacity(base.entries.len());
+    let mut index: HashMap<String, VecDeque<usize>> = HashMap::with_capacity(base.entries.len());
     for (at, entry) in base.entries.iter().enumerate() {
-        index.entry(entry.id.clone()).or_insert(at);
+        index.entry(entry.id.clone()).or_default().push_back(at);
     }
     for entry in over.entries {
-        match index.get(&entry.id).and_then(|at| base.entries.get_mut(*at)) {
+        // Where repeats stay apart, the first meets the first, the second the second.
+        let known = index.entry(entry.id.clone()).or_default();
+        let at = match repeats {
+            Repeats::Merged => known.front().copied(),
+            Repeats::Kept => known.pop_front(),
+        };
+        match at.and_then(|at| base.entries.get_mut(at)) {
             Some(below) => merge(&mut below.node, entry.node, budget)?,
             None => {
                 budget.spend(entry.node.count())?;
                 if repeats == Repeats::Merged {
-                    index.insert(entry.id.clone(), base.entries.len());
+                    known.push_back(base.entries.len());
                 }
                 base.entries.push(entry);
             }

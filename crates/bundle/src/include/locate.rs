@@ -54,7 +54,8 @@ pub(super) fn target(
     if !is_plain_name(reference)
         && let Some(address) = fetch.redirect(reference)
     {
-        return target_of_address(home, &address);
+        // The user said so, not the file: the file's limits are not the user's.
+        return target_of_address(&Home::local("/-", "/"), &address);
     }
     if is_address(reference) || is_path(reference) {
         return target_of_address(home, reference);

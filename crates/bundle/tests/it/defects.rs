@@ -296,3 +296,18 @@ async fn w28_fetches_run_at_the_same_time_and_their_order_does_not_matter() {
     assert_eq!(left.notices(), right.notices());
     assert_eq!(first.most.load(std::sync::atomic::Ordering::SeqCst), 5, "all five at once");
 }
+
+#[tokio::test]
+async fn an_override_of_the_user_wins_everywhere_even_inside_fetched_bundles() {
+    let world = Memory::new(&[
+        ("/c/bundle.yaml", "includes: ['git+https://h/lib@main', 'git+https://h/other@v1']\n"),
+        ("/dev/lib/bundle.yaml", "bundle: {name: lib}\ntools: [{module: tool-dev}]\n"),
+        ("/o/bundle.yaml", "tools: [{module: tool-other}]\n"),
+    ])
+    .tree("git+https://h/r@main", "/c")
+    .tree("git+https://h/other@v1", "/o")
+    .register("git+https://h/lib@main", "/dev/lib");
+    let loaded = world.load("git+https://h/r@main").await.unwrap();
+    assert_eq!(modules(&loaded.plan.to_json(), "tools"), ["tool-dev", "tool-other"]);
+    assert_eq!(loaded.notices(), []);
+}

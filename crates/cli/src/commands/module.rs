@@ -33,12 +33,19 @@ pub fn list(args: &ModuleListArgs) -> Exit {
         }
         render::out(&render::entry(module.id.as_str(), &module.description, SUMMARIES));
     }
+    render::out("\nOther names");
+    for module in &modules {
+        for alias in catalog::aliases(&module.id) {
+            render::out(&render::entry(&alias, &format!("is `{}`", module.id), SUMMARIES));
+        }
+    }
     Exit::Success
 }
 
 fn row(module: &ModuleInfo) -> Value {
     let ModuleInfo { id, version, kind, description, .. } = module;
-    json!({"id": id, "type": kind, "version": version, "description": description})
+    let aliases = catalog::aliases(id);
+    json!({"id": id, "type": kind, "version": version, "description": description, "aliases": aliases})
 }
 
 fn heading(kind: ModuleKind) -> &'static str {
@@ -77,8 +84,13 @@ pub fn info(args: &ModuleInfoArgs) -> Exit {
 
 fn text(details: &ModuleDetails) -> String {
     let info = &details.info;
-    let mut text = format!("{} {} ({})\n", info.id, info.version, info.kind);
+    let mut text = String::new();
+    if let Some(alias) = &details.asked_as {
+        text.push_str(&format!("`{alias}` is another name of `{}`.\n\n", info.id));
+    }
+    text.push_str(&format!("{} {} ({})\n", info.id, info.version, info.kind));
     text.push_str(&format!("{}\n", render::wrapped(&info.description, 0)));
+    section(&mut text, "Other names", details.aliases.iter().map(|name| format!("  {name}")));
     section(&mut text, "Config", details.config.iter().map(|field| key(field, 2)));
     section(&mut text, "Tools", details.tools.iter().map(tool));
     if let Some(reason) = &details.tools_unknown {

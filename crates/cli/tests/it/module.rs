@@ -11,6 +11,8 @@ fn the_list_shows_every_module_by_kind_in_80_columns() {
     assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
     let (first_kinds, _) = ran.stdout.split_once("Providers").unwrap();
     assert_snapshot!("list", first_kinds);
+    let other_names = ran.stdout.find("Other names").unwrap();
+    assert_snapshot!("list_other_names", &ran.stdout[other_names..]);
     let listed = Desk::new().amplifier(&["module", "list", "--output", "json"]).json();
     let modules = listed["modules"].as_array().unwrap();
     assert!(modules.len() >= 23, "{}", modules.len());
@@ -48,6 +50,18 @@ fn every_module_can_be_told_about_in_80_columns() {
         let too_long = |line: &&str| line.chars().count() > 80 && line.trim().contains(' ');
         assert_eq!(ran.stdout.lines().find(too_long), None, "{id}");
     }
+}
+
+#[test]
+fn another_name_is_told_and_shows_the_module_it_means() {
+    let desk = Desk::new();
+    let (real, other) = (
+        desk.amplifier(&["module", "info", "hooks-shell"]),
+        desk.amplifier(&["module", "info", "hook-shell"]),
+    );
+    assert_eq!(other.stdout, format!("`hook-shell` is another name of `hooks-shell`.\n\n{}", real.stdout));
+    let told = desk.amplifier(&["module", "info", "hook-shell", "--output", "json"]).json();
+    assert_eq!((&told["id"], &told["asked_as"]), (&"hooks-shell".into(), &"hook-shell".into()));
 }
 
 #[test]

@@ -46,7 +46,8 @@ struct Config {
     /// fails. Without it: `last`, but a last entry that calls tools is not given again, because that would never end;
     /// what the tools said is told instead.
     on_exhausted: Option<OnExhausted>,
-    /// The model's name in events and answers.
+    /// The model's name in events and answers; `default_model` means the same.
+    #[serde(alias = "default_model")]
     model: Option<String>,
     /// Which provider is asked first when several are mounted; lower is earlier.
     priority: Option<i64>,

@@ -166,7 +166,7 @@ impl Module for Ollama {
 
     async fn mount(&self, mut config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         wire::leave_out(cx, &mut config, &[("auto_pull", "fetch models with `ollama pull`")]);
-        let (mut settings, config) = wire::read::<Config>(cx, config, json!({"first_byte_timeout": 600}))?;
+        let (mut settings, config) = wire::read::<Config>(cx, config, json!({"first_byte_timeout": 540}))?;
         settings.raw = settings.raw || config.raw_debug;
         settings.base_url = settings.base_url.or_else(|| config.host.clone());
         let settings = settings.with_key(cx, &["OLLAMA_API_KEY"]).await;
@@ -180,6 +180,12 @@ impl Module for Ollama {
             Ok::<(), TaskFailure>(())
         });
         Ok(Mounted::Ready)
+    }
+}
+
+impl BuiltIn for Ollama {
+    fn info(&self) -> ModuleInfo {
+        wire::described::<Config>(self.about("Asks an Ollama server in its own protocol."))
     }
 }
 
@@ -209,11 +215,5 @@ mod tests {
         let fixed = Config { num_ctx: 65_536, ..Config::default() };
         assert_eq!(native(fixed).learn("m", &told).context_window, Some(65_536));
         assert_eq!(native(Config::default()).learn("m", &json!({})), Learnt::default());
-    }
-}
-
-impl BuiltIn for Ollama {
-    fn info(&self) -> ModuleInfo {
-        wire::described::<Config>(self.about("Asks an Ollama server in its own protocol."))
     }
 }

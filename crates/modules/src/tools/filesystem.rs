@@ -6,9 +6,8 @@
 use std::sync::Arc;
 
 use amplifier_core::contracts::{Module, Mounted, Typed};
-use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
-use amplifier_protocol::event::{ArtifactRead, ArtifactWrite, ToolPre};
+use amplifier_protocol::event::{ArtifactRead, ArtifactWrite};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use async_trait::async_trait;
@@ -30,6 +29,8 @@ mod images;
 mod lines;
 mod list_directory;
 mod multi_edit;
+mod neighbours;
+pub(super) mod patching;
 mod read_file;
 mod stamps;
 mod write_file;
@@ -37,8 +38,10 @@ mod write_file;
 use crate::files::paths::{Reach, Rules};
 use crate::table::BuiltIn;
 use crate::tools::search;
-use changing::Changing;
-use desk::{Desk, Overwriting};
+pub(super) use apply_patch::Applied;
+use changing::{Changes, Changing};
+use desk::{Desk, Overwriting, Telling};
+pub(super) use neighbours::CHANGED;
 
 /// What a plan may configure.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -120,20 +123,26 @@ impl Module for Filesystem {
             max_file_bytes: config.max_file_bytes,
             overwriting,
             approvals: config.require_approval.then(approval::Approvals::default),
+            telling: Telling::Nobody,
             writing: tokio::sync::Mutex::default(),
         });
         cx.mount_tool(Arc::new(Typed(read_file::ReadFile::new(Arc::clone(&desk), config.max_image_bytes))));
         cx.mount_tool(Arc::new(Typed(Changing::<write_file::WriteFile>::new(Arc::clone(&desk)))));
         cx.mount_tool(Arc::new(Typed(Changing::<edit_file::EditFile>::new(Arc::clone(&desk)))));
         cx.mount_tool(Arc::new(Typed(Changing::<multi_edit::MultiEdit>::new(Arc::clone(&desk)))));
-        cx.mount_tool(Arc::new(Typed(Changing::<apply_patch::ApplyPatch>::new(Arc::clone(&desk)))));
+        let patches = !comes_from(cx, "apply_patch", "tool-apply-patch");
+        if patches {
+            cx.mount_tool(Arc::new(Typed(Changing::<apply_patch::ByPatch>::new(Arc::clone(&desk)))));
+        }
         cx.mount_tool(Arc::new(Typed(list_directory::ListDirectory(Arc::clone(&desk)))));
         mount_glob(cx, desk.reach.clone());
+        neighbours::listen(Arc::clone(&desk.stamps), config.max_file_bytes, &cx.coordinator);
         if config.require_approval {
-            // Last, so that the question shows what earlier hooks made of the input.
-            let before_tools = EventPattern::event::<ToolPre>();
-            let spec = HookSpec::new(before_tools, "tool-filesystem-approval").priority(i32::MAX).closed();
-            cx.on(spec, Arc::new(approval::Gate(desk)));
+            let tools = if patches { ALL_CHANGING } else { CHANGING };
+            approval::Gate { desk, tools }.open(cx, "tool-filesystem-approval");
+            if !patches {
+                cx.warn("`require_approval` does not reach `apply_patch`, which `tool-apply-patch` brings; set it there");
+            }
         }
         Ok(Mounted::Ready)
     }
@@ -145,19 +154,33 @@ impl BuiltIn for Filesystem {
             .config::<Config>()
             .emits::<ArtifactRead>()
             .emits::<ArtifactWrite>()
-            .emits::<apply_patch::Applied>()
+            .emits::<Applied>()
             .uses("session.working_dir")
             .uses("user.home_dir")
             .uses("mention_resolver")
+            .gives(CHANGED)
     }
+}
+
+/// The tools that change files, but for the patch.
+const CHANGING: &[&str] =
+    &[write_file::WriteFile::NAME, edit_file::EditFile::NAME, multi_edit::MultiEdit::NAME];
+const ALL_CHANGING: &[&str] = &[
+    write_file::WriteFile::NAME,
+    edit_file::EditFile::NAME,
+    multi_edit::MultiEdit::NAME,
+    apply_patch::ByPatch::NAME,
+];
+
+/// Whether another module of the plan brings a tool, configured there.
+fn comes_from(cx: &MountCx, tool: &str, module: &str) -> bool {
+    let in_plan = || cx.coordinator.plan().tools.iter().any(|entry| entry.module.as_str() == module);
+    cx.coordinator.tool(tool).is_some() || in_plan()
 }
 
 /// `tool-search` brings its own `glob`, configured there; a plan with both has that one.
 fn mount_glob(cx: &MountCx, reach: Reach) {
-    let brings_its_own = |id: &ModuleId| id.as_str() == "tool-search";
-    let plan = cx.coordinator.plan();
-    if cx.coordinator.tool("glob").is_none() && !plan.tools.iter().any(|entry| brings_its_own(&entry.module))
-    {
+    if !comes_from(cx, "glob", "tool-search") {
         cx.mount_tool(Arc::new(Typed(search::glob::Glob::new(reach, search::Limits::default()))));
     }
 }

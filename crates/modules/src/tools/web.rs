@@ -1,13 +1,14 @@
 //! `tool-web`: `web_fetch` brings a page as Markdown, `web_search` asks a configured search service.
 //!
 //! `address.rs` says which addresses may be reached, `get.rs` fetches within limits, `page.rs` makes text of what came,
-//! `fetch.rs` and `search.rs` are the tools. Nothing here invents results: without a service there is no search.
+//! `fetch.rs` and `search.rs` are the tools, `save.rs` the first one where it may also write. Nothing here invents results: without a service there is no search.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::contracts::{Module, Mounted, Typed};
 use amplifier_core::loader::{LoadError, MountCx};
+use amplifier_protocol::event::ArtifactWrite;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::tool::{EffectClass, Effects};
@@ -20,15 +21,17 @@ mod address;
 mod fetch;
 mod get;
 mod page;
+mod save;
 mod search;
 mod tidy;
 
 use address::{Policy, Private};
 use get::{Getter, Limits};
 
+use crate::files::paths::{Reach, Rules};
 use crate::table::BuiltIn;
 
-/// What both tools touch: other machines, and nothing is changed there.
+/// What both tools touch when nothing is saved: other machines, and nothing is changed there.
 const EFFECTS: Effects = Effects { class: EffectClass::Read, network: true, ..Effects::PURE };
 
 /// What a plan may configure.
@@ -62,6 +65,13 @@ struct Config {
     /// A proxy for `web_fetch`, such as `http://proxy.example:3128`. It resolves the names, so the addresses behind them
     /// cannot be checked here; without this key no proxy is used, whatever the environment says.
     proxy: Option<String>,
+    /// The folders that `web_fetch` may save documents to, with everything in them. Without any it saves nothing, and the
+    /// model is not offered to.
+    allowed_write_paths: Vec<String>,
+    /// The folders and files that may not be written, even inside those that may.
+    denied_write_paths: Vec<String>,
+    /// What relative paths are relative to; without it the session's own, `session.working_dir`.
+    working_dir: Option<String>,
     /// The search service: `searxng`, `brave` or `tavily`. Without one, `web_search` says so.
     backend: Option<String>,
     /// The same as `backend`, under its older name.
@@ -89,6 +99,9 @@ impl Default for Config {
             default_limit: 50_000,
             extract_text: true,
             proxy: None,
+            allowed_write_paths: Vec::new(),
+            denied_write_paths: Vec::new(),
+            working_dir: None,
             backend: None,
             search_engine: None,
             base_url: None,
@@ -108,6 +121,16 @@ impl Config {
             &self.private_hosts,
             private,
         )
+    }
+
+    /// Where documents may be saved, if anywhere.
+    fn write_rules(&self) -> Option<Rules> {
+        (!self.allowed_write_paths.is_empty()).then(|| Rules {
+            working_dir: self.working_dir.clone(),
+            read: None,
+            write: Some(self.allowed_write_paths.clone()),
+            denied_write: self.denied_write_paths.clone(),
+        })
     }
 
     fn limits(&self) -> Result<Limits, String> {
@@ -137,7 +160,18 @@ impl Module for Web {
         let policy = Arc::new(config.policy().map_err(wrong)?);
         let getter = Getter::new(policy, limits.clone(), config.proxy.as_deref()).map_err(wrong)?;
         let form = if config.extract_text { page::Form::Markdown } else { page::Form::AsItCame };
-        cx.mount_tool(Arc::new(Typed(fetch::Fetch::new(getter, form, config.default_limit))));
+        let fetch = fetch::Fetch::new(getter, form, config.default_limit);
+        match config.write_rules() {
+            None => cx.mount_tool(Arc::new(Typed(fetch))),
+            Some(rules) => {
+                let reach = Reach::new(rules, cx.coordinator.clone());
+                cx.mount_tool(Arc::new(Typed(save::Saving {
+                    fetch,
+                    reach,
+                    coordinator: cx.coordinator.clone(),
+                })));
+            }
+        }
         let service = search::Service::from_config(&config);
         if let Err(missing) = &service
             && config.backend.is_some()
@@ -154,5 +188,9 @@ impl BuiltIn for Web {
     fn info(&self) -> ModuleInfo {
         self.about("Fetches web pages as Markdown and searches through a configured service.")
             .config::<Config>()
+            .emits::<ArtifactWrite>()
+            .uses("session.working_dir")
+            .uses("user.home_dir")
+            .uses("mention_resolver")
     }
 }

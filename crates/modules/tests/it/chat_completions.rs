@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::fault::{Act, FaultServer, delta, done, event, opened, refuses, says};
 use crate::fault_rows::session;
 use crate::kit::{built_in, object, stored};
+use crate::stage::offer;
 
 /// The provider, mounted in a hub of its own, and what it warned of.
 pub(crate) async fn provider(
@@ -236,6 +237,49 @@ async fn a_turn_tells_its_requests_and_keeps_what_the_server_said() {
 }
 
 #[tokio::test]
+async fn every_block_of_a_stream_is_told_from_its_start_to_its_end() {
+    let acts = [
+        vec![
+            opened(),
+            delta(json!({"reasoning": "Hm."})),
+            delta(json!({"content": "one "})),
+            delta(json!({"content": "two"})),
+            delta(json!({"tool_calls": [call(0, "a", "look", "{}")]})),
+        ],
+        done("tool_calls"),
+    ];
+    let server = FaultServer::start(vec![acts.concat()]).await;
+    let (provider, hub, _) = provider(&server, json!({})).await;
+    let recorder = hub.recorder();
+    ask(&*provider, request(json!({"messages": [{"role": "user", "content": "hi"}]}))).await;
+    let told: Vec<_> = recorder
+        .events("llm:*")
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("llm:stream_block"))
+        .map(|(name, data)| {
+            let what = data.get("text").or_else(|| data.get("name")).and_then(Value::as_str).unwrap_or("");
+            let at = data.get("sequence").and_then(Value::as_u64).map_or(String::new(), |at| at.to_string());
+            let (index, kind) = (&data["block_index"], data["block_type"].as_str().unwrap());
+            format!("{} {index} {kind} {at}{what}", name.trim_start_matches("llm:stream_block_"))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "start 0 thinking ",
+            "delta 0 thinking 0Hm.",
+            "end 0 thinking ",
+            "start 1 text ",
+            "delta 1 text 0one ",
+            "delta 1 text 1two",
+            "end 1 text ",
+            "start 2 tool_use look",
+            "end 2 tool_use ",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_cancel_closes_the_connection() {
     let server = FaultServer::start(vec![vec![opened(), delta(json!({"content": "a"})), Act::Hang]]).await;
     let (provider, _hub, _) = provider(&server, json!({})).await;
@@ -282,6 +326,45 @@ async fn no_more_requests_run_at_once_than_the_key_allows() {
     cancel.request_immediate();
     assert_eq!(third.await.unwrap().unwrap_err().kind, LlmErrorKind::Abort);
     calls.abort_all();
+}
+
+#[tokio::test]
+async fn a_wait_that_does_not_fit_into_the_time_of_the_request_is_not_begun() {
+    let server = FaultServer::start(vec![refuses(429, &[("retry-after", "20")], json!({}))]).await;
+    let (provider, hub, _) = provider(&server, json!({"max_retries": 5})).await;
+    let recorder = hub.recorder();
+    let asked = request(json!({"messages": [{"role": "user", "content": "hi"}], "timeout": 10}));
+    let error = provider.complete(asked, &ProviderCx::default()).await.unwrap_err();
+    assert_eq!((error.kind, error.retry_after), (LlmErrorKind::RateLimit, Some(20.0)));
+    assert_eq!((server.asked().len(), recorder.count("provider:retry")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_proxy_of_the_plan_is_used_and_one_of_the_environment_never_for_this_machine() {
+    let proxy = FaultServer::start(vec![says("by proxy")]).await;
+    let address = proxy.url().trim_end_matches("/v1").to_owned();
+    let (through, _hub, _) =
+        provider(&proxy, json!({"base_url": "http://service.invalid/v1", "proxy": address})).await;
+    let hi = || request(json!({"messages": [{"role": "user", "content": "hi"}]}));
+    let answer = through.complete(hi(), &ProviderCx::default()).await.unwrap();
+    assert_eq!(answer.visible_text(), "by proxy");
+    assert_eq!(proxy.asked()[0].path, "http://service.invalid/v1/chat/completions");
+
+    let server = FaultServer::start(vec![says("direct")]).await;
+    let hub = TestCoordinator::new();
+    let offered = offer(move |asked: Value| {
+        let told = if asked["name"] == "HTTP_PROXY" { json!(address) } else { Value::Null };
+        async move { Ok(told) }
+    });
+    hub.register_capability("environment.variable", offered);
+    let module = built_in("provider-chat-completions").await;
+    hub.mount(&*module, json!({"base_url": server.url()})).await.unwrap();
+    let direct = hub.providers().remove(0).1.complete(hi(), &ProviderCx::default()).await.unwrap();
+    assert_eq!((direct.visible_text().as_str(), proxy.asked().len()), ("direct", 1));
+
+    hub.mount(&*module, json!({"base_url": "http://other.invalid/v1"})).await.unwrap();
+    let other = hub.providers().remove(0).1.complete(hi(), &ProviderCx::default()).await.unwrap();
+    assert_eq!((other.visible_text().as_str(), proxy.asked().len()), ("by proxy", 2));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use amplifier_modules::MODULES;
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::ModuleKind;
-use amplifier_testing::{TestCoordinator, conformance, wire};
+use amplifier_testing::{Exhausted, ScriptedProvider, TestCoordinator, conformance, wire};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
@@ -135,12 +135,17 @@ async fn at_work(id: &str) -> Arc<dyn HookHandler> {
         "hooks-logging" => json!({"level": "debug", "exclude_events": []}),
         "hooks-redaction" => json!({"skip_events": []}),
         "hooks-shell" => {
-            json!({"hooks": [{"event": "tool:*", "command": "cat >/dev/null", "timeout": 5}]})
+            json!({"hooks": [
+                {"event": "tool:*", "command": "cat >/dev/null", "timeout": 5},
+                {"event": "tool:pre", "prompt": "Is this safe?", "timeout": 5},
+            ]})
         }
         _ => json!({}),
     };
     let desk = Desk::new();
-    let session = desk.with_hook(id, config).await.open().await.unwrap();
+    let decides = ScriptedProvider::new(["{\"ok\": true}"]).when_exhausted(Exhausted::Last);
+    let builder = desk.with_hook(id, config).await.without_provider().provider(Arc::new(decides));
+    let session = builder.open().await.unwrap();
     assert_eq!(session.report().failed().count(), 0, "{id}: {:?}", session.report());
     Arc::new(Registered { hub: session.coordinator().clone(), _alive: Box::new((session, desk)) })
 }

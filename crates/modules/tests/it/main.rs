@@ -7,6 +7,7 @@
     reason = "the exemption for tests does not reach their helper functions"
 )]
 
+mod apply_patch;
 mod bash;
 mod bash_ends;
 mod bash_sandbox;
@@ -40,6 +41,7 @@ mod provider_mock;
 mod schedulers;
 mod sdk;
 mod search;
+mod seed_configs;
 mod skills;
 mod stage;
 mod status_context;
@@ -49,5 +51,6 @@ mod task;
 mod todo;
 mod vendors;
 mod web;
+mod web_save;
 mod web_server;
 mod workshop;

@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 256;
 
 /// The right to fetch one thing, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct KeyLock {
+pub struct KeyLock {
     // Closing the file releases the lock.
     _file: File,
 }
@@ -44,7 +44,7 @@ impl KeyLock {
     }
 
     /// Waits for the lock, telling who holds it.
-    pub(crate) async fn acquire(
+    pub async fn acquire(
         path: &Path,
         longest: Duration,
         source: &str,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Command, NAMES, OnFailure, USUAL};
+use super::config::{Command, NAMES, OnFailure, USUAL};
 
 const NAME: &str = "hooks.json";
 /// More folders or a larger file are a mistake.

@@ -21,6 +21,7 @@ pub(super) struct Chunks {
     calls: Vec<(u64, String)>,
     details: Vec<Value>,
     field: Option<&'static str>,
+    noted: bool,
 }
 
 impl Reader for Chunks {
@@ -57,9 +58,12 @@ impl Chunks {
             return Err(LlmError { retryable, ..error });
         }
         let mut pieces = Vec::new();
-        for key in ["id", "model", "system_fingerprint"] {
-            if let Some(value) = chunk.get(key).filter(|value| value.is_string()) {
-                pieces.push(Piece::Note(format!("chat_completions:{key}"), value.clone()));
+        // Every chunk says so again.
+        if !std::mem::replace(&mut self.noted, true) {
+            for key in ["id", "model", "system_fingerprint"] {
+                if let Some(value) = chunk.get(key).filter(|value| value.is_string()) {
+                    pieces.push(Piece::Note(format!("chat_completions:{key}"), value.clone()));
+                }
             }
         }
         if let Some(choice) = chunk.pointer("/choices/0") {

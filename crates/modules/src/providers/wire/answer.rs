@@ -49,11 +49,7 @@ pub(super) enum Broken {
 }
 
 impl Answer {
-    pub(super) fn new(request_id: &str) -> Self {
-        Self::after(request_id, Vec::new(), 0)
-    }
-
-    /// The next try of an answer that broke off.
+    /// An answer behind what earlier tries left.
     pub(super) fn after(request_id: &str, kept: Vec<ContentBlock>, base: u32) -> Self {
         Self {
             request_id: request_id.to_owned(),
@@ -298,5 +294,57 @@ impl Forming {
             }
             Content::Whole(block) => block,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(block: u32, text: &str) -> Piece {
+        Piece::Text { block, text: text.to_owned() }
+    }
+
+    fn call(block: u32) -> Piece {
+        Piece::CallStart { block, id: Some("c".to_owned()), name: "t".to_owned() }
+    }
+
+    fn broken(pieces: Vec<Piece>, shown: usize) -> Broken {
+        let mut answer = Answer::after("r", Vec::new(), 0);
+        pieces.into_iter().for_each(|piece| drop(answer.take(piece)));
+        answer.showed(shown);
+        answer.broken()
+    }
+
+    #[test]
+    fn what_nobody_saw_is_begun_again_under_new_numbers() {
+        let Broken::Afresh { kept, base } = broken(vec![call(7)], 0) else { panic!() };
+        assert_eq!((kept.len(), base), (0, 1));
+    }
+
+    #[test]
+    fn whole_blocks_are_kept_and_half_a_call_is_not() {
+        let fragment = "{\"a".to_owned();
+        let pieces = vec![text(0, "whole"), call(1), Piece::CallArguments { block: 1, fragment }];
+        let Broken::Behind { kept, base } = broken(pieces, 5) else { panic!() };
+        assert_eq!((kept, base), (vec![ContentBlock::text("whole")], 2));
+        let pieces = vec![text(0, "whole"), call(1), Piece::BlockEnd { block: 1 }, call(2)];
+        let Broken::Behind { kept, base } = broken(pieces, 5) else { panic!() };
+        assert_eq!((kept.len(), base), (2, 3));
+    }
+
+    #[test]
+    fn half_a_text_that_was_shown_is_the_end() {
+        let Broken::Shown { characters } = broken(vec![call(1), text(0, "ha")], 2) else { panic!() };
+        assert_eq!(characters, 2);
+        let ended = vec![text(0, "whole"), Piece::BlockEnd { block: 0 }];
+        assert!(matches!(broken(ended, 5), Broken::Behind { .. }));
+    }
+
+    #[test]
+    fn a_refusal_without_a_word_is_an_error() {
+        let mut answer = Answer::after("r", Vec::new(), 0);
+        answer.take(Piece::Finish("content_filter".to_owned()));
+        assert_eq!(answer.finish().unwrap_err().kind, LlmErrorKind::ContentFilter);
     }
 }

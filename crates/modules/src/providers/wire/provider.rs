@@ -26,7 +26,9 @@ use super::price::Spent;
 use super::repair::{History, repair};
 use super::retry::{BEAT, pause, stopped};
 use super::sse::Cutter;
-use super::{About, Ask, Call, Delivery, Learnt, Resumes, Service, Settings, errors, models, price, retry};
+use super::{
+    About, Ask, Call, Delivery, Learnt, Piece, Resumes, Service, Settings, errors, models, price, retry,
+};
 
 /// How long a service may take to tell about a model.
 const PROBE: Duration = Duration::from_secs(5);
@@ -158,14 +160,20 @@ impl<S: Service> WireProvider<S> {
         let began = Instant::now();
         let (model, delivery) = (self.model(request), self.delivery(request));
         let learnt = self.learn(model).await;
-        let mut answer = Answer::after(&cx.request_id, std::mem::take(&mut progress.kept), progress.base);
+        let kept = std::mem::take(&mut progress.kept);
+        let mut listening = Listening {
+            answer: Answer::after(&cx.request_id, kept, progress.base),
+            blocks: BlockTeller::new(&self.teller, &cx.request_id),
+            began: &mut progress.began,
+            cx,
+        };
         let result = {
             let (history, settings) = (&progress.history, &self.settings);
             let ask = Ask { request, history, settings, model, delivery, learnt: &learnt };
             let call = self.service.call(&ask)?;
             let _place = self.enter(model, cx).await?;
             self.teller.request(&ask, &call, cx).await;
-            let exchange = self.exchange(&call, delivery, &mut answer, &mut progress.began, cx);
+            let exchange = self.exchange(&call, delivery, &mut listening);
             let patience = self.settings.timeout.get();
             tokio::select! {
                 result = exchange => result,
@@ -177,8 +185,11 @@ impl<S: Service> WireProvider<S> {
             }
         };
         let result = match result {
-            Ok(()) => self.complete_answer(answer, model, cx).await,
-            Err(error) => Err(self.break_off(error, answer, progress, cx).await),
+            Ok(()) => self.complete_answer(listening, model).await,
+            Err(error) => {
+                let answer = listening.answer;
+                Err(self.break_off(error, answer, progress, cx).await)
+            }
         };
         let result = result.map_err(|error| self.signed(self.service.judge(error), model));
         self.teller.response(model, &result, began.elapsed(), cx).await;
@@ -211,19 +222,16 @@ impl<S: Service> WireProvider<S> {
         }
     }
 
-    /// The call and its answer, piece by piece into `answer`.
+    /// The call and its answer, piece by piece to who listens.
     async fn exchange(
         &self,
         call: &Call,
         delivery: Delivery,
-        answer: &mut Answer,
-        began: &mut bool,
-        cx: &ProviderCx,
+        listening: &mut Listening<'_>,
     ) -> Result<(), LlmError> {
         let Incoming { headers, mut body } = self.exchange.open(call, delivery).await?;
         let kind = errors::content_type(&headers);
         let mut reader = self.service.reader();
-        let mut blocks = BlockTeller::new(&self.teller, &cx.request_id);
         let is_stream = kind.contains("event-stream") || kind.contains("ndjson") || kind.contains("jsonl");
         if !is_stream {
             let whole = body.whole().await?;
@@ -232,32 +240,27 @@ impl<S: Service> WireProvider<S> {
                 Err(_) if !kind.contains("json") => return Err(errors::wrong_type(&headers, &whole)),
                 Err(error) => return Err(errors::broken(format!("the answer is no JSON: {error}"))),
             };
-            for piece in reader.whole(document)? {
-                pass_on(answer.take(piece), answer, began, &mut blocks, cx).await;
-            }
+            listening.take(reader.whole(document)?).await;
             return Ok(());
         }
         let mut cutter = Cutter::new(call.framing);
         loop {
-            let chunk = body.chunk().await;
-            let (frames, ended) = match chunk {
+            let (frames, ended) = match body.chunk().await {
                 Ok(Some(bytes)) => (cutter.push(&bytes), false),
                 Ok(None) => (cutter.finish().into_iter().collect(), true),
                 // Everything was said; how the connection ended does not matter.
-                Err(_) if answer.is_complete() => return Ok(()),
+                Err(_) if listening.answer.is_complete() => return Ok(()),
                 Err(error) => return Err(error),
             };
-            cx.pulse.beat();
+            listening.cx.pulse.beat();
             for frame in frames {
-                for piece in reader.frame(&frame)? {
-                    pass_on(answer.take(piece), answer, began, &mut blocks, cx).await;
-                }
+                listening.take(reader.frame(&frame)?).await;
             }
-            if answer.is_ended() {
+            if listening.answer.is_ended() {
                 return body.settle(None).await;
             }
             if ended {
-                return match answer.is_complete() {
+                return match listening.answer.is_complete() {
                     true => Ok(()),
                     false => Err(errors::broken("the stream ended before the answer did")),
                 };
@@ -267,14 +270,12 @@ impl<S: Service> WireProvider<S> {
 
     async fn complete_answer(
         &self,
-        mut answer: Answer,
+        mut listening: Listening<'_>,
         model: &str,
-        cx: &ProviderCx,
     ) -> Result<ChatResponse, LlmError> {
-        let mut blocks = BlockTeller::new(&self.teller, &cx.request_id);
-        let mut began = true;
-        let ends = answer.close();
-        pass_on(ends, &mut answer, &mut began, &mut blocks, cx).await;
+        let ends = listening.answer.close();
+        listening.tell(ends).await;
+        let Listening { answer, mut blocks, cx, .. } = listening;
         let mut response = answer.finish()?;
         if let Some(usage) = &mut response.usage {
             if usage.cost_usd.is_none() {
@@ -282,8 +283,11 @@ impl<S: Service> WireProvider<S> {
             }
             self.spent.add(usage.cost_usd);
         }
-        let end = StreamEvent::MessageEnd { usage: response.usage.clone() };
-        pass_on(vec![end], &mut Answer::new(""), &mut began, &mut blocks, cx).await;
+        if cx.deltas.is_open() {
+            let end = StreamEvent::MessageEnd { usage: response.usage.clone() };
+            blocks.tell(&end).await;
+            cx.send(end).await;
+        }
         Ok(response)
     }
 
@@ -323,27 +327,38 @@ impl<S: Service> WireProvider<S> {
     }
 }
 
-/// Passes events on to whoever listens, and notes what was shown.
-async fn pass_on(
-    events: Vec<StreamEvent>,
-    answer: &mut Answer,
-    began: &mut bool,
-    blocks: &mut BlockTeller<'_>,
-    cx: &ProviderCx,
-) {
-    if events.is_empty() || !cx.deltas.is_open() {
-        return;
-    }
-    if !*began {
-        *began = true;
-        cx.send(StreamEvent::MessageStart).await;
-    }
-    for event in events {
-        if let StreamEvent::TextDelta { text, .. } | StreamEvent::ThinkingDelta { text, .. } = &event {
-            answer.showed(text.chars().count());
+/// An answer that forms, and those who hear of it.
+struct Listening<'a> {
+    answer: Answer,
+    blocks: BlockTeller<'a>,
+    began: &'a mut bool,
+    cx: &'a ProviderCx,
+}
+
+impl Listening<'_> {
+    async fn take(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            let events = self.answer.take(piece);
+            self.tell(events).await;
         }
-        blocks.tell(&event).await;
-        cx.send(event).await;
+    }
+
+    /// Passes events on to whoever listens, and notes what was shown.
+    async fn tell(&mut self, events: Vec<StreamEvent>) {
+        if events.is_empty() || !self.cx.deltas.is_open() {
+            return;
+        }
+        if !*self.began {
+            *self.began = true;
+            self.cx.send(StreamEvent::MessageStart).await;
+        }
+        for event in events {
+            if let StreamEvent::TextDelta { text, .. } | StreamEvent::ThinkingDelta { text, .. } = &event {
+                self.answer.showed(text.chars().count());
+            }
+            self.blocks.tell(&event).await;
+            self.cx.send(event).await;
+        }
     }
 }
 
@@ -351,9 +366,9 @@ async fn pass_on(
 fn told_in_part(error: LlmError, characters: Option<usize>) -> LlmError {
     let came = match characters {
         Some(count) => format!("after {count} characters"),
-        None => "behind a whole part".to_owned(),
+        None => "behind a complete part".to_owned(),
     };
-    let message = format!("the answer broke off {came}, which are kept as they are shown: {}", error.message);
+    let message = format!("the answer broke off {came}: {}", error.message);
     LlmError { retryable: false, message, ..error }
 }
 
@@ -411,7 +426,8 @@ impl<S: Service> Provider for WireProvider<S> {
 
     async fn complete(&self, request: ChatRequest, cx: &ProviderCx) -> Result<ChatResponse, LlmError> {
         // Boxed: a session holds its turn's futures, and most of the time nothing is asked.
-        Box::pin(self.ask(&request, cx)).await
+        let answer = Box::pin(self.ask(&request, cx)).await;
+        answer.map_err(|error| self.signed(error, self.model(&request)))
     }
 
     fn parse_tool_calls(&self, response: &ChatResponse) -> Vec<ToolCall> {

@@ -139,15 +139,11 @@ fn pair(messages: &[Arc<Message>]) -> (Messages, Vec<ToolCall>) {
 
 /// The message with each of its calls once: a second one of the same id has no result of its own.
 fn calling_once(message: &Arc<Message>) -> Arc<Message> {
-    let repeats = |ids: &mut dyn Iterator<Item = &str>| {
-        let mut seen = HashSet::new();
-        ids.any(|id| !seen.insert(id.to_owned()))
-    };
     let among_blocks = match &message.content {
-        Content::Blocks(blocks) => repeats(&mut blocks.iter().filter_map(called)),
+        Content::Blocks(blocks) => repeats(blocks.iter().filter_map(called)),
         Content::Text(_) => false,
     };
-    if !among_blocks && !repeats(&mut message.tool_calls.iter().map(|call| call.id.as_str())) {
+    if !among_blocks && !repeats(message.tool_calls.iter().map(|call| call.id.as_str())) {
         return Arc::clone(message);
     }
     let (mut once, mut seen) = (Message::clone(message), HashSet::new());
@@ -157,6 +153,11 @@ fn calling_once(message: &Arc<Message>) -> Arc<Message> {
         blocks.retain(|block| called(block).is_none_or(|id| seen.insert(id.to_owned())));
     }
     Arc::new(once)
+}
+
+fn repeats<'a>(mut ids: impl Iterator<Item = &'a str>) -> bool {
+    let mut seen = HashSet::new();
+    ids.any(|id| !seen.insert(id))
 }
 
 fn called(block: &ContentBlock) -> Option<&str> {

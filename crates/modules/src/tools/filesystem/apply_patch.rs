@@ -1,6 +1,8 @@
-//! `apply_patch`: several files changed by one patch in the `*** Begin Patch` form, all of them or none.
+//! `apply_patch`: files changed by what differs, all of them or none.
 //!
-//! `parse.rs` reads the text, `hunks.rs` finds the place of each hunk; this file turns both into a plan.
+//! Models know two forms: a whole patch between `*** Begin Patch` and `*** End Patch` (`parse.rs`), or one operation with
+//! its diff (`diff_form.rs`). `request.rs` takes either, `hunks.rs` finds the place of each hunk; this file turns them into
+//! a plan. `tool-filesystem` and `tool-apply-patch` both bring it.
 
 use std::collections::BTreeSet;
 
@@ -10,41 +12,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::changing::Changes;
 use super::desk::{After, Before, Change, Current, Desk, Knowledge, Plan};
 
+mod diff_form;
 mod hunks;
 mod parse;
+mod request;
 
 use parse::{Hunk, Operation};
+pub(super) use request::{ByDiff, ByPatch};
 
 /// The most lines of a file that are shown beside a failure.
 const SHOWN_LINES: usize = 200;
 /// The longest part of such a line, in characters.
 const SHOWN_CHARS: usize = 400;
 
-/// Changes files by a patch. Either everything in it is done or nothing.
-///
-/// The patch begins with `*** Begin Patch` and ends with `*** End Patch`. Between them stand sections:
-/// `*** Add File: path` followed by the lines of the new file, each after a `+`;
-/// `*** Delete File: path`;
-/// `*** Update File: path`, optionally `*** Move to: new path`, then hunks. A hunk begins with `@@`, optionally followed by
-/// a line of the file that stands before it (such as a function head); its lines begin with a blank (kept), `-` (removed)
-/// or `+` (added). Give three lines of context around a change. `*** End of File` after a hunk ties it to the end.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ApplyPatch {
-    /// The whole patch.
-    #[serde(alias = "input")]
-    patch: String,
-}
-
 /// A patch changed a file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub(super) struct Applied {
+pub(in crate::tools) struct Applied {
     /// The file.
     pub(super) path: String,
-    /// `add`, `update`, `rename` or `delete`.
+    /// `add`, `update`, `rename` or `delete` for a section of a patch; `create`, `update` or `delete` for an operation
+    /// with a diff.
     pub(super) operation: String,
 }
 
@@ -53,31 +42,50 @@ impl Event for Applied {
     const EMITTER: &'static str = "tool";
 }
 
-impl Changes for ApplyPatch {
-    const NAME: &'static str = "apply_patch";
+/// How the model wrote the change: words for it differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Patch,
+    Diff,
+}
 
-    async fn plan(&self, desk: &Desk) -> Result<Plan, ToolFailure> {
-        desk.check_size(self.patch.len())?;
-        let operations = parse::parse(&self.patch).map_err(|error| {
-            ToolFailure::new(format!("Patch parse error: {error}")).of_kind("InvalidInput")
-        })?;
-        let mut draft = Draft { desk, plan: Plan::default(), told: Vec::new(), touched: BTreeSet::new() };
-        for operation in operations {
-            match operation {
-                Operation::Add { path, content } => draft.add(&path, content).await?,
-                Operation::Delete { path } => draft.delete(&path).await?,
-                Operation::Update { path, target, hunks } => draft.update(&path, target, &hunks).await?,
-            }
+impl Form {
+    /// What an event calls a file that was made.
+    fn made(self) -> &'static str {
+        match self {
+            Self::Patch => "add",
+            Self::Diff => "create",
         }
-        let Draft { mut plan, told, .. } = draft;
-        plan.answer = Value::String(told.join("\n"));
-        Ok(plan)
     }
+
+    /// How a file that exists is changed.
+    fn updating(self, path: &str) -> String {
+        match self {
+            Self::Patch => format!("`*** Update File: {path}`"),
+            Self::Diff => "`update_file`".to_owned(),
+        }
+    }
+}
+
+/// What these operations would do.
+async fn plan(operations: Vec<Operation>, form: Form, desk: &Desk) -> Result<Plan, ToolFailure> {
+    let mut draft = Draft { desk, form, plan: Plan::default(), told: Vec::new(), touched: BTreeSet::new() };
+    for operation in operations {
+        match operation {
+            Operation::Add { path, content } => draft.add(&path, content).await?,
+            Operation::Delete { path } => draft.delete(&path).await?,
+            Operation::Update { path, target, hunks } => draft.update(&path, target, &hunks).await?,
+        }
+    }
+    let Draft { mut plan, told, .. } = draft;
+    plan.answer = Value::String(told.join("\n"));
+    Ok(plan)
 }
 
 /// A plan in the making.
 struct Draft<'a> {
     desk: &'a Desk,
+    form: Form,
     plan: Plan,
     told: Vec<String>,
     touched: BTreeSet<std::path::PathBuf>,
@@ -87,7 +95,7 @@ impl Draft<'_> {
     async fn add(&mut self, path: &str, content: String) -> Result<(), ToolFailure> {
         let current = self.vacant(path).await?;
         self.told.push(format!("A {path}"));
-        self.note(path, "add");
+        self.note(path, self.form.made());
         self.change(current, After::Bytes(content.into_bytes()));
         Ok(())
     }
@@ -154,7 +162,7 @@ impl Draft<'_> {
             return Ok(current);
         }
         let content = current.text().map(|text| format!("\n\n{}", numbered(path, text))).unwrap_or_default();
-        let message = format!("File already exists: {path}; use `*** Update File: {path}`{content}");
+        let message = format!("File already exists: {path}; use {}{content}", self.form.updating(path));
         Err(ToolFailure::new(message).of_kind("AlreadyExists"))
     }
 

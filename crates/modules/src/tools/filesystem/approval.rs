@@ -5,13 +5,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, ToolFailure};
+use amplifier_core::hooks::{EventPattern, HookSpec};
+use amplifier_core::loader::MountCx;
 use amplifier_protocol::event::ToolPre;
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::text::sanitize;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::apply_patch::ApplyPatch;
+use super::apply_patch::ByPatch;
 use super::changing::Changes;
 use super::desk::{After, Before, Change, Desk, Plan};
 use super::diff;
@@ -65,18 +67,24 @@ fn key<I: Changes>(input: &I) -> Hash {
 }
 
 /// Asks before each call of a tool that changes files.
-pub(super) struct Gate(pub(super) Arc<Desk>);
+pub(super) struct Gate {
+    pub(super) desk: Arc<Desk>,
+    /// The tools that work at this desk, by name; others of the same names are none of its business.
+    pub(super) tools: &'static [&'static str],
+}
 
 #[async_trait]
 impl HookHandler for Gate {
     async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
         let call: ToolPre = event.read().map_err(|error| HookFailure::new(error.to_string()))?;
         let input = call.tool_input;
-        let question = match call.tool_name.as_str() {
+        let of_this_desk = self.tools.iter().find(|name| **name == call.tool_name);
+        let question = match of_this_desk.copied().unwrap_or_default() {
             WriteFile::NAME => self.question::<WriteFile>(input).await,
             EditFile::NAME => self.question::<EditFile>(input).await,
             MultiEdit::NAME => self.question::<MultiEdit>(input).await,
-            ApplyPatch::NAME => self.question::<ApplyPatch>(input).await,
+            // Both forms of a patch are read by either.
+            ByPatch::NAME => self.question::<ByPatch>(input).await,
             _ => None,
         };
         Ok(question.map_or_else(HookResult::proceed, HookResult::ask))
@@ -84,12 +92,19 @@ impl HookHandler for Gate {
 }
 
 impl Gate {
+    /// Begins to ask.
+    pub(super) fn open(self, cx: &MountCx, name: &str) {
+        // Last, so that the question shows what earlier hooks made of the input.
+        let spec = HookSpec::new(EventPattern::event::<ToolPre>(), name).priority(i32::MAX).closed();
+        cx.on(spec, Arc::new(self));
+    }
+
     /// What to ask; nothing when the call cannot be carried out anyway. Should it become possible meanwhile, it is
     /// refused because nobody was asked.
     async fn question<I: Changes>(&self, input: Value) -> Option<String> {
-        let approvals = self.0.approvals.as_ref()?;
+        let approvals = self.desk.approvals.as_ref()?;
         let input: I = serde_json::from_value(input).ok()?;
-        let plan = input.plan(&self.0).await.ok()?;
+        let plan = input.plan(&self.desk).await.ok()?;
         approvals.note(&input, &plan);
         Some(prompt(I::NAME, &plan))
     }

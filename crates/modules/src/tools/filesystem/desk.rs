@@ -12,7 +12,9 @@ use tokio::sync::Mutex;
 
 use super::approval::Approvals;
 use super::commit::commit;
+use super::neighbours;
 use super::stamps::{Hash, Seen, Stamp, Stamps, hash};
+use crate::files::blocking;
 use crate::files::paths::{Asked, Purpose, Reach};
 use crate::files::place::{Folders, Place};
 
@@ -26,8 +28,17 @@ pub(super) struct Desk {
     pub(super) overwriting: Overwriting,
     /// What a person was asked; `None` when nobody needs to be.
     pub(super) approvals: Option<Approvals>,
+    pub(super) telling: Telling,
     /// Calls run side by side; two edits of one file must not lose each other.
     pub(super) writing: Mutex<()>,
+}
+
+/// Who is told of changes beside those who listen to events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Telling {
+    Nobody,
+    /// `tool-filesystem`, which is another module here.
+    Filesystem,
 }
 
 /// What must be known of a file before it changes.
@@ -130,7 +141,7 @@ impl Current {
 }
 
 impl Before {
-    fn look(real: &std::path::Path, most: u64) -> std::io::Result<Self> {
+    pub(super) fn look(real: &std::path::Path, most: u64) -> std::io::Result<Self> {
         let place = match Place::reach(real, Folders::Expected) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::Absent),
             Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => return Ok(Self::Folder),
@@ -155,7 +166,7 @@ impl Before {
         }
     }
 
-    fn stamp(&self) -> Option<&Stamp> {
+    pub(super) fn stamp(&self) -> Option<&Stamp> {
         match self {
             Self::File { stamp, .. } | Self::Large { stamp } => Some(stamp),
             Self::Absent | Self::Folder | Self::Special => None,
@@ -210,6 +221,7 @@ impl Desk {
     pub(super) async fn carry_out(&self, plan: Plan) -> Result<Value, ToolFailure> {
         let Plan { changes, answer, applied } = plan;
         let (stamps, events) = (Arc::clone(&self.stamps), written(&changes));
+        let files: Vec<_> = changes.iter().map(|change| change.current.real.clone()).collect();
         blocking(move || {
             for (real, stamp) in commit(changes)? {
                 match stamp {
@@ -220,6 +232,9 @@ impl Desk {
             Ok(())
         })
         .await?;
+        if self.telling == Telling::Filesystem {
+            neighbours::tell(files, &self.coordinator).await;
+        }
         for event in events {
             self.coordinator.emit(event).await;
         }
@@ -261,12 +276,4 @@ fn written(changes: &[Change]) -> Vec<ArtifactWrite> {
         After::Gone => None,
     };
     changes.iter().filter_map(of).collect()
-}
-
-/// Runs what touches the disk where it may wait.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
-) -> Result<T, ToolFailure> {
-    let joined = tokio::task::spawn_blocking(work).await;
-    joined.unwrap_or_else(|error| Err(ToolFailure::new(format!("the file access broke off: {error}"))))
 }

@@ -7,8 +7,9 @@ use amplifier_protocol::tool::Effects;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{Desk, blocking};
+use super::desk::Desk;
 use super::folder::{self, Kind};
+use crate::files::blocking;
 use crate::files::paths::{Asked, Purpose};
 
 /// Lists a folder: folders first, then files with their sizes, by name. Does not look into folders; use glob for that.

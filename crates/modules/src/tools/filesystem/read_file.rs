@@ -12,11 +12,12 @@ use amplifier_protocol::tool::Effects;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{Desk, blocking};
+use super::desk::Desk;
 use super::folder::{self, Kind};
 use super::images::{self, Image};
 use super::lines::{self, Excerpt, Unfit, Window};
 use super::stamps::{Hash, Hashing, Stamp, Stamps};
+use crate::files::blocking;
 use crate::files::paths::{Asked, Purpose};
 use crate::files::place::{Folders, Place};
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::events::SkillLoaded;
 use super::front_matter::part;
 use super::{Found, Shelf, Skill, find, lock};
+use crate::files::blocking;
 use crate::reminder::cut_bytes;
 
 /// The most files of a skill that are named.
@@ -156,13 +157,6 @@ impl LoadSkill {
         let (content, total_bytes) = blocking(move || read(&skill, &wanted, most)).await?;
         Ok(Output::File { content, skill_name: name, file, total_bytes })
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
-) -> Result<T, ToolFailure> {
-    let broke = |error| ToolFailure::new(format!("reading broke off: {error}")).of_kind("OSError");
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(broke(error)))
 }
 
 /// A text file of a skill, and its size when not all of it is shown. Links are followed before anything is decided.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::get::Getter;
+use super::get::{Getter, Got};
 use super::page::{self, Form, Page};
 
 /// How many pages are kept, so that reading on does not fetch them again.
@@ -26,17 +26,17 @@ const MOST: usize = 256 * 1024;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The address, beginning with http:// or https://.
-    url: String,
+    pub(super) url: String,
     /// Where to begin in the text, in bytes; `next_offset` of the answer before.
     #[serde(default)]
-    offset: usize,
+    pub(super) offset: usize,
     /// How many bytes of the text to give.
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
 }
 
 /// A part of a page.
 #[derive(Debug, Serialize)]
-pub(super) struct Output {
+pub(super) struct Part {
     /// Where the page came from, after redirects.
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub(super) struct Output {
 
 pub(super) struct Fetch {
     getter: Getter,
-    form: Form,
+    pub(super) form: Form,
     usual_limit: usize,
     /// The pages of late, by the address that was asked for, the newest last.
     kept: Mutex<VecDeque<(Url, Arc<Page>)>>,
@@ -84,6 +84,19 @@ impl Fetch {
         Ok(page)
     }
 
+    /// A document of any kind, all of it.
+    pub(super) async fn whole(&self, url: &str, cx: &ToolCx) -> Result<Got, ToolFailure> {
+        let got = self.getter.get(address(url)?, |_, _| Ok(()), cx).await?;
+        if got.cut {
+            let message = format!(
+                "the document is larger than the {} bytes that are taken here, so nothing was saved",
+                got.bytes.len()
+            );
+            return Err(ToolFailure::new(message).of_kind("TooLarge"));
+        }
+        Ok(got)
+    }
+
     fn remembered(&self, url: &Url) -> Option<Arc<Page>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|(known, _)| known == url).map(|(_, page)| Arc::clone(page))
@@ -103,12 +116,11 @@ impl TypedTool for Fetch {
     const NAME: &'static str = "web_fetch";
     const EFFECTS: Effects = super::EFFECTS;
     type Input = Input;
-    type Output = Output;
+    type Output = Part;
 
-    async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolFailure> {
+    async fn run(&self, input: Input, cx: &ToolCx) -> Result<Part, ToolFailure> {
         let invalid = |message: String| ToolFailure::new(message).of_kind("InvalidInput");
-        let url = Url::parse(input.url.trim())
-            .map_err(|error| invalid(format!("`{}` is no address: {error}", input.url)))?;
+        let url = address(&input.url)?;
         let limit = input.limit.unwrap_or(self.usual_limit).min(MOST);
         if limit == 0 {
             return Err(invalid("limit must be 1 or more".to_owned()));
@@ -124,8 +136,14 @@ impl TypedTool for Fetch {
     }
 }
 
+fn address(text: &str) -> Result<Url, ToolFailure> {
+    let invalid =
+        |error| ToolFailure::new(format!("`{text}` is no address: {error}")).of_kind("InvalidInput");
+    Url::parse(text.trim()).map_err(invalid)
+}
+
 /// A window of the text, whole characters, and whole lines where that costs little.
-fn part(page: &Page, offset: usize, limit: usize) -> Output {
+fn part(page: &Page, offset: usize, limit: usize) -> Part {
     let text = page.text.as_str();
     let start = text.floor_char_boundary(offset);
     let mut end = text.floor_char_boundary(start.saturating_add(limit));
@@ -143,7 +161,7 @@ fn part(page: &Page, offset: usize, limit: usize) -> Output {
     let more = end < text.len();
     let warning = (page.cut && !more)
         .then(|| "the document was larger than is taken here; its end is missing".to_owned());
-    Output {
+    Part {
         url: page.url.clone(),
         title: page.title.clone(),
         content_type: page.content_type.clone(),

@@ -26,6 +26,8 @@ pub(super) struct Page {
     pub(super) content_type: String,
     pub(super) title: Option<String>,
     pub(super) text: String,
+    /// Whether the text was made of HTML.
+    pub(super) is_markdown: bool,
     /// Whether the server had more than we took.
     pub(super) cut: bool,
 }
@@ -57,15 +59,15 @@ pub(super) fn read(got: Got, form: Form) -> Result<Page, ToolFailure> {
         kind => kind,
     };
     let text = decode(&got.bytes, &got.content_type, kind);
-    let (title, text) = match (kind, form) {
-        (Kind::Html, Form::Markdown) => {
-            let tidied = tidy(&text, &got.url);
-            (tidied.title, markdown(&tidied.html)?)
-        }
-        _ => (None, text),
+    let is_markdown = (kind, form) == (Kind::Html, Form::Markdown);
+    let (title, text) = if is_markdown {
+        let tidied = tidy(&text, &got.url);
+        (tidied.title, markdown(&tidied.html)?)
+    } else {
+        (None, text)
     };
     let content_type = essence(&got.content_type).to_owned();
-    Ok(Page { url: got.url.into(), content_type, title, text, cut: got.cut })
+    Ok(Page { url: got.url.into(), content_type, title, text, is_markdown, cut: got.cut })
 }
 
 fn binary(kind: &str, size: &str) -> ToolFailure {
@@ -75,7 +77,7 @@ fn binary(kind: &str, size: &str) -> ToolFailure {
 }
 
 /// The media type without its parameters.
-fn essence(content_type: &str) -> &str {
+pub(super) fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 

@@ -6,6 +6,12 @@
 
 use url::Url;
 
+mod scan;
+mod tags;
+
+use scan::{after, attributes, content, name, plain_title, value};
+use tags::{Fate, ends, fate};
+
 /// How deep tags nest; what is deeper keeps its text and loses its tags.
 const DEPTH: usize = 60;
 /// How deep what indents nests.
@@ -18,68 +24,6 @@ const ADDRESS: usize = 2_048;
 pub(super) struct Tidied {
     pub(super) html: String,
     pub(super) title: Option<String>,
-}
-
-/// What becomes of a tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// It is written, under this name, with an end.
-    Kept(&'static str),
-    /// It is written and has no end.
-    Void(&'static str),
-    /// It goes with everything in it.
-    Gone,
-    /// It goes, and what is in it stays.
-    Dropped,
-}
-
-fn fate(name: &str) -> Fate {
-    let kept = match name {
-        "b" | "strong" => "strong",
-        "i" | "em" => "em",
-        "div" | "section" | "article" | "main" | "header" | "footer" | "nav" | "aside" | "figure"
-        | "figcaption" | "address" | "details" | "summary" | "dl" | "dt" | "dd" | "form" | "fieldset" => {
-            "div"
-        }
-        "p" => "p",
-        "h1" => "h1",
-        "h2" => "h2",
-        "h3" => "h3",
-        "h4" => "h4",
-        "h5" => "h5",
-        "h6" => "h6",
-        "a" => "a",
-        "ul" | "menu" => "ul",
-        "ol" => "ol",
-        "li" => "li",
-        "table" => "table",
-        "tr" => "tr",
-        "td" => "td",
-        "th" => "th",
-        "pre" => "pre",
-        "code" | "kbd" | "samp" => "code",
-        "blockquote" => "blockquote",
-        "br" => return Fate::Void("br"),
-        "hr" => return Fate::Void("hr"),
-        "img" => return Fate::Void("img"),
-        "script" | "style" | "noscript" | "template" | "svg" | "math" | "iframe" | "object" | "select"
-        | "textarea" | "canvas" | "audio" | "video" => return Fate::Gone,
-        _ => return Fate::Dropped,
-    };
-    Fate::Kept(kept)
-}
-
-/// Tags that end when this one begins, as far up as the first of the second list.
-fn ends(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
-    match name {
-        "li" => (&["li", "p"], &["ul", "ol", "table"]),
-        "td" | "th" => (&["td", "th", "p"], &["tr", "table"]),
-        "tr" => (&["tr", "td", "th", "p"], &["table"]),
-        "a" => (&["a"], &["td", "th", "table"]),
-        "p" | "div" | "ul" | "ol" | "table" | "pre" | "blockquote" | "h1" | "h2" | "h3" | "h4" | "h5"
-        | "h6" => (&["p"], &["td", "th", "li", "table", "div"]),
-        _ => (&[], &[]),
-    }
 }
 
 /// Makes a page fit to be parsed.
@@ -233,85 +177,6 @@ impl Desk<'_> {
         let value: String = value.chars().take(ADDRESS).collect();
         self.out.push_str(&format!(" {key}=\"{}\"", value.replace('"', "&quot;")));
     }
-}
-
-fn value<'t>(attributes: &[(String, &'t str)], key: &str) -> Option<&'t str> {
-    attributes.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
-}
-
-/// What comes after the first `end`; nothing when there is none.
-fn after<'t>(text: &'t str, end: &str) -> &'t str {
-    text.split_once(end).map_or("", |(_, rest)| rest)
-}
-
-/// The name a tag begins with, in small letters.
-fn name(text: &str) -> (String, &str) {
-    if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        return (String::new(), text);
-    }
-    let end = text.find(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/')).unwrap_or(text.len());
-    let (name, rest) = text.split_at(end);
-    (name.to_ascii_lowercase(), rest)
-}
-
-/// The attributes of a tag, and what comes after its `>`.
-fn attributes(mut text: &str) -> (Vec<(String, &str)>, &str) {
-    let mut found = Vec::new();
-    loop {
-        text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '='));
-        if let Some(rest) = text.strip_prefix('>') {
-            return (found, rest);
-        }
-        if text.is_empty() {
-            return (found, text);
-        }
-        let end = text.find(|c: char| c.is_ascii_whitespace() || matches!(c, '=' | '>' | '/'));
-        let (key, rest) = text.split_at(end.unwrap_or(text.len()));
-        let (value, rest) = match rest.trim_start().strip_prefix('=') {
-            Some(rest) => attribute_value(rest.trim_start()),
-            None => ("", rest),
-        };
-        // No page needs more, and a tag of a million attributes needs no memory.
-        if found.len() < 32 {
-            found.push((key.to_ascii_lowercase(), value));
-        }
-        text = rest;
-    }
-}
-
-fn attribute_value(text: &str) -> (&str, &str) {
-    for quote in ['"', '\''] {
-        if let Some(quoted) = text.strip_prefix(quote) {
-            return quoted.split_once(quote).unwrap_or((quoted, ""));
-        }
-    }
-    let end = text.find(|c: char| c.is_ascii_whitespace() || c == '>').unwrap_or(text.len());
-    text.split_at(end)
-}
-
-/// What is inside an element that holds only text for a browser, and what comes after its end.
-fn content<'t>(text: &'t str, name: &str) -> (&'t str, &'t str) {
-    let mut from = 0;
-    while let Some(found) = text.get(from..).and_then(|rest| rest.find("</")) {
-        let at = from + found;
-        let inner = text.get(at + 2..).unwrap_or_default();
-        if inner.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name)) {
-            return (text.get(..at).unwrap_or_default(), after(inner, ">"));
-        }
-        from = at + 2;
-    }
-    (text, "")
-}
-
-fn plain_title(title: &str) -> Option<String> {
-    let mut plain = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (written, meant) in
-        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&nbsp;", " "), ("&amp;", "&")]
-    {
-        plain = plain.replace(written, meant);
-    }
-    let plain: String = plain.chars().take(300).collect();
-    (!plain.is_empty()).then_some(plain)
 }
 
 #[cfg(test)]

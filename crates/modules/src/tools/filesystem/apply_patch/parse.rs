@@ -52,8 +52,18 @@ pub(super) enum ParseError {
     Bare { line: usize, text: String },
     #[error("line {line} of a hunk must begin with ' ', '-' or '+': {text}")]
     Mark { line: usize, text: String },
-    #[error("the section of `{path}` changes nothing")]
+    #[error("the part about `{path}` changes nothing")]
     Empty { path: String },
+}
+
+/// Reads the hunks of one file, of which a diff consists.
+pub(super) fn hunks(path: &str, lines: Vec<&str>) -> Result<Operation, ParseError> {
+    Reader { lines, at: 0 }.update(path.to_owned())
+}
+
+/// Whether a line is one of those that give a patch its form, and no line of a file.
+pub(super) fn is_mark(line: &str) -> bool {
+    [BEGIN, END, ADD, DELETE, UPDATE, MOVE].iter().any(|mark| line.starts_with(mark))
 }
 
 /// Reads a patch.

@@ -1,0 +1,140 @@
+//! Finds the profiles of a collection and copies each to `share/profiles/<collection>/<profile>/profile.md`.
+//!
+//! A profile is `profile.md` or `<name>/<name>.md` at any depth, or any Markdown file directly in the collection or in its
+//! `profiles/`. Its name is the one in its head. Other Markdown is left alone; a profile with mistakes is told and left out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use amplifier_bundle::disk::Disk;
+use amplifier_bundle::fetch::Files;
+use indexmap::IndexMap;
+
+use crate::error::ProfileError;
+use crate::origin::{CollectionRecord, below};
+use crate::profile_file::{MOST_BYTES, ProfileFile, is_something_else};
+use crate::share::{ProfileId, Share, ShareName};
+use crate::staging::{remove, write_atomically};
+
+/// Bounds of looking around in a collection.
+const MOST_FILES: usize = 20_000;
+const DEEPEST: usize = 16;
+
+/// What was extracted.
+#[derive(Debug, Default)]
+pub struct Extracted {
+    /// The profiles, in the order of their paths.
+    pub profiles: Vec<ProfileId>,
+    /// Profiles that were left out, and why.
+    pub skipped: Vec<Skipped>,
+    /// Profiles that the collection no longer has; their folders are gone.
+    pub removed: Vec<ProfileId>,
+}
+
+/// A profile that was left out.
+#[derive(Debug)]
+pub struct Skipped {
+    pub path: PathBuf,
+    pub reason: ProfileError,
+}
+
+/// Copies the profiles of a fetched collection to `share/`, and keeps where they came from.
+///
+/// `real` is the collection on this machine and `tree` the whole it lies in.
+pub(crate) fn extract(
+    share: &Share,
+    collection: &ShareName,
+    (real, tree): (&Path, &Path),
+    mut record: CollectionRecord,
+) -> Result<Extracted, ProfileError> {
+    let mut extracted = Extracted::default();
+    let mut found: IndexMap<ShareName, (PathBuf, Vec<u8>)> = IndexMap::new();
+    for path in candidates(real, collection)? {
+        let within = below(&path, tree);
+        let home = Arc::new(record.home(&within, &path));
+        let file = match read(&path, &home) {
+            Ok(file) => file,
+            Err(error) if is_something_else(&error) && !is_named_profile(&path) => continue,
+            Err(reason) => {
+                extracted.skipped.push(Skipped { path, reason });
+                continue;
+            }
+        };
+        let name = file.name()?;
+        if let Some((one, _)) = found.get(&name) {
+            let (collection, name, one, two) = (collection.to_string(), name.to_string(), one.clone(), path);
+            return Err(ProfileError::SameName { collection, name, one, two });
+        }
+        record.profiles.insert(name.to_string(), within);
+        found.insert(name, (path, file.bytes));
+    }
+    let context = real.join("context");
+    record.context = context.is_dir().then(|| below(&context, tree));
+    let before = CollectionRecord::read(share, collection);
+    for (profile, (_, bytes)) in found {
+        let id = ProfileId { collection: collection.clone(), profile };
+        let to = share.profile_dir(&id).join("profile.md");
+        if fs::read(&to).ok().as_ref() != Some(&bytes) {
+            write_atomically(&to, &bytes)?;
+        }
+        extracted.profiles.push(id);
+    }
+    for gone in before.into_iter().flat_map(|before| before.profiles.into_keys()) {
+        let id = ProfileId { collection: collection.clone(), profile: gone.parse()? };
+        if !extracted.profiles.contains(&id) {
+            remove(&share.profile_dir(&id))?;
+            extracted.removed.push(id);
+        }
+    }
+    record.write(share, collection)?;
+    Ok(extracted)
+}
+
+fn read(path: &Path, home: &Arc<amplifier_bundle::home::Home>) -> Result<ProfileFile, ProfileError> {
+    let read = Disk::default().read(path, MOST_BYTES);
+    ProfileFile::parse(read.map_err(|source| ProfileError::Read { path: path.to_owned(), source })?, home)
+}
+
+/// The files that may be profiles, in the order of their paths.
+fn candidates(root: &Path, collection: &ShareName) -> Result<Vec<PathBuf>, ProfileError> {
+    if root.is_file() {
+        return Ok(vec![root.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut seen = 0;
+    let mut folders = vec![(root.to_owned(), 0)];
+    while let Some((dir, depth)) = folders.pop() {
+        for entry in fs::read_dir(&dir).map_err(ProfileError::io("read", &dir))? {
+            let entry = entry.map_err(ProfileError::io("read", &dir))?;
+            seen += 1;
+            if seen > MOST_FILES {
+                let collection = collection.to_string();
+                return Err(ProfileError::TooManyFiles { collection, limit: MOST_FILES });
+            }
+            let path = entry.path();
+            // Links are not followed: a collection is what it holds.
+            let kind = entry.file_type().map_err(ProfileError::io("look at", &path))?;
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            if kind.is_dir() && !hidden && depth < DEEPEST && entry.file_name() != "node_modules" {
+                folders.push((path, depth + 1));
+            } else if kind.is_file() && is_candidate(&path, root) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_candidate(path: &Path, root: &Path) -> bool {
+    let is_markdown = path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("md"));
+    let dir = path.parent();
+    let in_list = dir == Some(root) || dir == Some(&root.join("profiles"));
+    let named_so = path.file_stem().is_some() && path.file_stem() == dir.and_then(Path::file_name);
+    is_markdown && (in_list || named_so || is_named_profile(path))
+}
+
+fn is_named_profile(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "profile.md")
+}
