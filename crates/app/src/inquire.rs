@@ -297,21 +297,21 @@ async fn one_token(asked: &Asked) -> (Result<ChatResponse, LlmError>, Times) {
     let (deltas, mut pieces) = DeltaSink::open();
     let cx = ProviderCx { request_id: "provider-test".to_owned(), deltas, ..ProviderCx::default() };
     let began = Instant::now();
-    let ask = async move {
-        let answer = asked.provider.complete(request, &cx).await;
-        // Nothing more comes: the listener ends with the sink.
-        drop(cx);
-        (answer, began.elapsed())
-    };
-    let listen = async {
+    // A task of its own: what is sent in one go would else be heard only when everything was said.
+    let listener = tokio::spawn(async move {
         let mut first = None;
         while let Some(piece) = pieces.recv().await {
             let is_content = !matches!(piece, StreamEvent::MessageStart | StreamEvent::MessageEnd { .. });
             first = first.or_else(|| is_content.then(|| began.elapsed()));
         }
         first
-    };
-    let ((answer, total), first) = tokio::join!(ask, listen);
+    });
+    let answer = asked.provider.complete(request, &cx).await;
+    let total = began.elapsed();
+    // Nothing more comes: the listener ends with the sink.
+    drop(cx);
+    // A listener that heard of the first piece late did not make it later than the last.
+    let first = listener.await.ok().flatten().map(|first| first.min(total));
     (answer, Times { first, total })
 }
 

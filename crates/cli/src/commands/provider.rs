@@ -73,13 +73,11 @@ fn table(standings: &Standings) -> String {
 
 fn row(standing: &Standing) -> String {
     let mut text = standing.reason.clone();
-    if let (true, Some(model)) = (standing.usable, &standing.model)
-        && !text.contains(&format!("`{model}`"))
+    // A server that was found is described with its model and place already.
+    if let (true, Some(model), Some(place)) = (standing.usable, &standing.model, &standing.base_url)
+        && !text.contains(place.as_str())
     {
-        text.push_str(&format!("; asks `{model}`"));
-        if let Some(place) = &standing.base_url {
-            text.push_str(&format!(" at {place}"));
-        }
+        text.push_str(&format!("; asks `{model}` at {place}"));
     }
     render::entry(&standing.name, &text, REASONS)
 }

@@ -15,4 +15,5 @@ mod llama;
 mod module;
 mod parts;
 mod plan;
+mod provider;
 mod run;
