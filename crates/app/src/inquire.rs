@@ -323,7 +323,7 @@ async fn connect(place: &str, patience: Duration, environment: &Environment) -> 
     let is_here = host == "localhost" || host.starts_with("127.") || host == "[::1]";
     let between = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
     let is_set = |name: &&str| environment.get(name).is_some_and(|value| !value.is_empty());
-    let has_proxy = !is_here && between.iter().any(|name| is_set(&name));
+    let has_proxy = !is_here && between.iter().any(is_set);
     if has_proxy || is_set(&env::AMPLIFIER_REPLAY) {
         return None;
     }
