@@ -86,8 +86,7 @@ pub async fn details(id: &str) -> Result<ModuleDetails, UnknownModule> {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == id);
     let name = alias.map_or(id, |(_, name)| name);
     let Some(module) = MODULES.iter().find(|module| module.id().as_str() == name) else {
-        let known: Vec<_> = MODULES.iter().map(|module| module.id().to_string()).collect();
-        return Err(UnknownModule { id: id.to_owned(), near: near(id, &known) });
+        return Err(unknown(id));
     };
     let info = module.info();
     let config = info.config_schema.as_ref().map(keys).unwrap_or_default();
@@ -101,6 +100,12 @@ pub async fn details(id: &str) -> Result<ModuleDetails, UnknownModule> {
     };
     let (aliases, asked_as) = (aliases(&info.id), alias.map(|(alias, _)| (*alias).to_owned()));
     Ok(ModuleDetails { info, aliases, asked_as, config, tools, tools_unknown })
+}
+
+/// That there is no such module, and what is called nearly so.
+pub(crate) fn unknown(id: &str) -> UnknownModule {
+    let known: Vec<_> = MODULES.iter().map(|module| module.id().to_string()).collect();
+    UnknownModule { id: id.to_owned(), near: near(id, &known) }
 }
 
 /// What is called nearly so, also when the part before the dash was left out.

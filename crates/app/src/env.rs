@@ -17,6 +17,13 @@ pub const AMPLIFIER_RECORD: &str = "AMPLIFIER_RECORD";
 /// A folder that model calls are answered from, without a network.
 pub const AMPLIFIER_REPLAY: &str = "AMPLIFIER_REPLAY";
 
+/// Where an Ollama server is, instead of port 11434 of this machine.
+pub const OLLAMA_HOST: &str = "OLLAMA_HOST";
+/// Where a llama.cpp server is looked for, instead of port 8080 of this machine.
+pub const LLAMA_CPP_HOST: &str = "LLAMA_CPP_HOST";
+/// Where a vLLM server is.
+pub const VLLM_BASE_URL: &str = "VLLM_BASE_URL";
+
 /// The variables that modules may ask for through the capability `environment.variable`: keys and places of model
 /// services, proxies, and where model calls are recorded. Everything else is reached through `${VAR}` in a config, where
 /// the plan's author decides.
@@ -36,11 +43,11 @@ pub const OFFERED: &[&str] = &[
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
     "OLLAMA_API_KEY",
-    "OLLAMA_HOST",
+    OLLAMA_HOST,
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
     "VLLM_API_KEY",
-    "VLLM_BASE_URL",
+    VLLM_BASE_URL,
     "VLLM_STREAM_IDLE_TIMEOUT",
     "ALL_PROXY",
     "HTTPS_PROXY",

@@ -184,7 +184,9 @@ fn layer(bundle: &Bundle, own: &[Namespace]) -> Composed {
         // A key without a namespace gets the one of its bundle, so that two bundles may both have a `readme`. The keys of
         // a profile are namespaces themselves.
         let key = match bundle.head.name() {
-            Some(name) if bundle.head.kind != HeadKind::Profile && !entry.key.contains(':') => format!("{name}:{}", entry.key),
+            Some(name) if bundle.head.kind != HeadKind::Profile && !entry.key.contains(':') => {
+                format!("{name}:{}", entry.key)
+            }
             _ => entry.key.clone(),
         };
         let (path, home, own) = (entry.path.clone(), Arc::clone(home), own.to_vec());

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 mod bundle;
 mod plan;
 mod profile;
+mod provider;
 
 pub use bundle::{
     AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
@@ -19,6 +20,7 @@ pub use plan::{
 pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
+pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
@@ -54,6 +56,9 @@ pub enum Command {
     /// Look at the built-in modules.
     #[command(subcommand)]
     Module(ModuleCommand),
+    /// See which model providers can be used here, and try them.
+    #[command(subcommand)]
+    Provider(ProviderCommand),
     /// See which files were kept before tools changed them, and put one back.
     #[command(subcommand)]
     Backup(BackupCommand),
@@ -149,13 +154,17 @@ pub struct RunArgs {
     #[command(flatten)]
     pub choice: PlanChoice,
 
-    /// The provider to ask, such as `anthropic`, before those of the plan or bundle.
-    #[arg(long, value_name = "PROVIDER", conflicts_with = "resume")]
-    pub provider: Option<String>,
-
     /// Fetch nothing: use what is here.
     #[arg(long)]
     pub offline: bool,
+
+    /// The provider to ask, such as `anthropic`, before those of the plan. Without either, the one that is found here.
+    #[arg(long, short, value_name = "PROVIDER", conflicts_with = "resume")]
+    pub provider: Option<String>,
+
+    /// The model to ask, instead of the provider's usual one.
+    #[arg(long, short, value_name = "MODEL", conflicts_with = "resume")]
+    pub model: Option<String>,
 
     /// Go on with this session instead of opening a new one.
     #[arg(long, value_name = "SESSION")]

@@ -8,4 +8,5 @@ pub mod load;
 pub mod module;
 pub mod plan;
 pub mod profile;
+pub mod provider;
 pub mod run;

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Profile(command) => commands::profile::run(&command, args.home),
         Command::Cache(command) => commands::cache::run(&command, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),
+        Command::Provider(command) => commands::provider::run(&command),
     };
     exit.into()
 }

@@ -1,7 +1,7 @@
 //! The `context` section: files whose text goes into the system prompt.
 
-use super::{HeadKind, Text};
 use super::read::Reader;
+use super::{HeadKind, Text};
 use crate::node::{Mark, Node, NodeValue};
 use crate::notice::{Code, Notice};
 
@@ -43,7 +43,8 @@ pub(super) fn read(reader: &mut Reader<'_>, node: Node) -> ContextFiles {
     if let (NodeValue::List(items), HeadKind::Profile) = (&node.value, reader.kind()) {
         for (index, item) in items.iter().enumerate() {
             let listed = included(reader, item, index);
-            let named = |entry| ContextEntry { key: format!("context_{index}"), form: ContextForm::Named, ..entry };
+            let named =
+                |entry| ContextEntry { key: format!("context_{index}"), form: ContextForm::Named, ..entry };
             entries.extend(listed.map(named));
         }
         return ContextFiles { mark, entries };

@@ -149,7 +149,10 @@ impl Chosen {
         match self {
             Self::File(file) => match file.plan() {
                 Ok(plan) => {
-                    file.validation.warnings().for_each(|check| render::note(&file.describe(check)));
+                    // That there is no provider is no warning here: one is named, or looked for.
+                    let warnings =
+                        file.validation.warnings().filter(|check| check.name != "providers_present");
+                    warnings.for_each(|check| render::note(&file.describe(check)));
                     Ok(plan)
                 }
                 Err(error) => {

@@ -4,15 +4,18 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use amplifier_app::detect::Places;
+use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
 use amplifier_app::prepare::PrepareOptions;
 use amplifier_app::prompt::{self, PromptParts};
 use amplifier_app::{
     BundleStrictness, CancelLevel, ExecuteError, Freshness, ModuleSourceResolver, Prompt, Session, Speaker,
-    Strictness, TurnError, providers,
+    Strictness, TurnError, detect, inquire, providers,
 };
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::status::SessionState;
 use serde_json::{Value, json};
@@ -71,20 +74,10 @@ async fn what(args: &RunArgs, mut access: Access) -> Result<What, Exit> {
     let options = PrepareOptions { strictness, ..PrepareOptions::default() };
     let chosen = Chosen::find(&args.choice, &access, options).await?;
     let mut plan = chosen.plan()?;
-    if let Some(provider) = &args.provider
-        && let Err(error) = providers::prefer(&mut plan, provider)
-    {
-        render::error(&error, Some("`amplifier module list` shows the providers that are built in"));
-        return Err(Exit::Usage);
-    }
+    choose_provider(args, &mut plan, &access.environment).await?;
     let (prompt, resolver) = match &chosen {
         Chosen::File(_) => (None, None),
-        Chosen::Bundle(bundle) => {
-            if plan.providers.is_empty() {
-                return Err(no_provider(bundle.name()));
-            }
-            (Some(bundle.prompt()), bundle.resolver(&plan))
-        }
+        Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),
         Chosen::Profile(profile) => {
             (Some(profile.prompt().map_err(|fault| super::profile::refuse(&fault))?), profile.resolver(&plan))
         }
@@ -97,15 +90,35 @@ async fn what(args: &RunArgs, mut access: Access) -> Result<What, Exit> {
     Ok(What { access, which, prompt, resolver })
 }
 
-fn no_provider(bundle: &str) -> Exit {
-    render::note(&format!("error: bundle `{bundle}` names no provider, so there is no model to ask"));
-    render::note(
-        "  hint: name one with `--provider NAME` (`amplifier module list` shows those that are built in),",
-    );
-    render::note(&format!(
-        "        or write a bundle that includes `{bundle}` and lists one under `providers:`"
-    ));
-    Exit::Usage
+/// The provider and the model that the person names, else the provider of the plan, else one that is found here.
+async fn choose_provider(
+    args: &RunArgs,
+    plan: &mut MountPlan,
+    environment: &Environment,
+) -> Result<(), Exit> {
+    if let Some(provider) = &args.provider
+        && let Err(error) = providers::prefer(plan, provider)
+    {
+        render::error(&error, Some("`amplifier provider list` shows the providers that are built in"));
+        return Err(Exit::Usage);
+    }
+    match detect::fill(plan, environment, &Places::of(environment)).await {
+        Ok(None) => {}
+        Ok(Some(found)) => {
+            render::note(&format!(
+                "note: no provider is named; `{}` is used: {}",
+                found.spec.module, found.reason
+            ));
+        }
+        Err(error) => {
+            render::error(&error, error.hint());
+            return Err(Exit::Usage);
+        }
+    }
+    if let Some(model) = &args.model {
+        inquire::prefer_model(plan, model);
+    }
+    Ok(())
 }
 
 /// The prompt of the command line, else standard input when somebody piped something in.

@@ -21,4 +21,5 @@ mod plan;
 mod plans_of_bundles;
 mod processes;
 mod profile;
+mod provider;
 mod run;

@@ -77,6 +77,15 @@ impl Exchange {
         })
     }
 
+    /// Where calls go, without anything that may be a secret.
+    pub(super) fn place(&self) -> Option<String> {
+        let mut url = Url::parse(&self.base).ok()?;
+        // Fails only for URLs that cannot have a name and a password, and those were refused.
+        url.set_username("").and_then(|()| url.set_password(None)).ok()?;
+        url.set_query(None);
+        Some(url.as_str().trim_end_matches('/').to_owned())
+    }
+
     /// Sends a call and waits for the head of its answer. An answer that is not a success is an error.
     pub(super) async fn open(&self, call: &Call, delivery: Delivery) -> Result<Incoming, LlmError> {
         let asked =

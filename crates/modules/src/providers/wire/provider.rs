@@ -399,6 +399,9 @@ impl<S: Service> Provider for WireProvider<S> {
         let known =
             numbers.into_iter().filter_map(|(key, number)| Some((key.to_owned(), Value::from(number?))));
         defaults.extend(known);
+        if let Some(place) = self.exchange.place() {
+            defaults.insert("base_url".to_owned(), Value::from(place));
+        }
         if let Some(priority) = self.settings.priority {
             defaults.insert("priority".to_owned(), Value::from(priority));
         }

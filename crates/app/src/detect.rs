@@ -1,0 +1,183 @@
+//! Which providers can be used here, and which one is taken when nobody names one.
+//!
+//! The modules judge themselves: they are mounted on sessions that live as long as the question, and what they say is what
+//! is told. Variables are looked at first; servers on this machine only when no variable is set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_core::clock::Clock;
+use amplifier_core::contracts::{Capability, CapabilityCall, CapabilityError, Provider};
+use amplifier_core::loader::Loader;
+use amplifier_core::report::LoadOutcome;
+use amplifier_core::session::{OpenError, Session, SessionBuilder};
+use amplifier_modules::table::BuiltIns;
+use amplifier_protocol::ids::ModuleId;
+use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+mod error;
+mod servers;
+mod standing;
+
+pub use error::{DetectError, Missed, NothingFound};
+pub use servers::Places;
+pub use standing::{Standing, Standings, Variable, standings};
+
+use crate::clock::SystemClock;
+use crate::env::{self, Environment, OfferedVariables};
+
+/// Modules that need no server on this machine, in the order in which they are preferred.
+const BY_VARIABLE: [&str; 5] = [
+    "provider-anthropic",
+    "provider-openai",
+    "provider-azure-openai",
+    "provider-gemini",
+    "provider-chat-completions",
+];
+
+/// A provider that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Detected {
+    /// The entry for a plan.
+    pub spec: ModuleSpec,
+    /// Why this one, in words.
+    pub reason: String,
+}
+
+/// Gives a plan that names no provider the one that is found here. A plan that names one stays as it is, and nothing is
+/// looked for.
+pub async fn fill(
+    plan: &mut MountPlan,
+    environment: &Environment,
+    places: &Places,
+) -> Result<Option<Detected>, DetectError> {
+    if !plan.providers.is_empty() {
+        return Ok(None);
+    }
+    let detected = detect(environment, places).await?;
+    plan.providers.push(detected.spec.clone());
+    Ok(Some(detected))
+}
+
+/// The provider to ask when nobody names one: the first whose variables are set, else a server on this machine.
+pub async fn detect(environment: &Environment, places: &Places) -> Result<Detected, DetectError> {
+    let mut missed = Vec::new();
+    let specs = BY_VARIABLE.map(|id| ModuleSpec::new(ModuleId::fixed(id)));
+    let looked = Looked::at(specs.to_vec(), environment, Tape::Hidden).await?;
+    let first = looked.outcomes().find_map(|(module, outcome)| match outcome {
+        Ok(provider) => Some((module, provider)),
+        Err(reason) => {
+            missed.push(Missed { what: module.to_string(), reason });
+            None
+        }
+    });
+    let found = first.map(|(module, provider)| {
+        let reason = standing::reason(&standing::variables(&provider.info(), environment));
+        Detected { spec: ModuleSpec::new(module), reason }
+    });
+    looked.close().await;
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    for server in servers::look(places, environment).await? {
+        match server.found {
+            Ok(found) => return Ok(found),
+            Err(reason) => missed.push(Missed { what: server.name.to_owned(), reason }),
+        }
+    }
+    let is_replaying = environment.get(env::AMPLIFIER_REPLAY).is_some_and(|folder| !folder.is_empty());
+    Err(NothingFound { missed, is_replaying }.into())
+}
+
+/// Whether modules see the variables that name a tape.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tape {
+    /// They do: their calls may be recorded or played.
+    Offered,
+    /// They do not: with a tape to play from every provider looks usable.
+    Hidden,
+}
+
+/// Providers on a session that nobody talks to.
+pub(crate) struct Looked(Session);
+
+impl Looked {
+    pub(crate) async fn at(
+        providers: Vec<ModuleSpec>,
+        environment: &Environment,
+        tape: Tape,
+    ) -> Result<Self, Box<OpenError>> {
+        let mut plan = MountPlan::new(ModuleId::fixed("loop-basic"), ModuleId::fixed("context-simple"));
+        plan.providers = providers;
+        let loader = Loader::new().finder(Arc::new(BuiltIns));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let variables = Variables { offered: OfferedVariables(environment.clone()), tape };
+        let session = SessionBuilder::new(plan, Arc::new(loader), clock)
+            .capability("environment.variable", Capability::Call(Arc::new(variables)));
+        Ok(Self(session.open().await.map_err(Box::new)?))
+    }
+
+    /// What became of each provider: itself, or why it cannot be used.
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = (ModuleId, Result<Arc<dyn Provider>, String>)> {
+        let provider = |names: &[String]| {
+            let name = names.first().ok_or("it offers nothing")?;
+            self.0.coordinator().provider(name).ok_or("it offers nothing")
+        };
+        let wanted = &self.0.coordinator().plan().providers;
+        let entries = self.0.report().modules.iter();
+        let entries = entries.filter(|entry| wanted.iter().any(|spec| spec.module == entry.module));
+        entries.map(move |entry| {
+            let outcome = match &entry.outcome {
+                LoadOutcome::Mounted { names } => provider(names).map_err(str::to_owned),
+                LoadOutcome::Skipped { reason } => Err(reason.clone()),
+                LoadOutcome::Failed { error } => Err(error.clone()),
+            };
+            (entry.module.clone(), outcome)
+        })
+    }
+
+    /// The first of them.
+    pub(crate) fn first(&self) -> Result<Arc<dyn Provider>, String> {
+        let outcome = self.outcomes().next().map(|(_, outcome)| outcome);
+        outcome.unwrap_or_else(|| Err("it was not mounted".to_owned()))
+    }
+
+    pub(crate) async fn close(self) {
+        // Providers hold nothing but connections; what one says while it is let go changes no answer.
+        drop(self.0.cleanup().await);
+    }
+}
+
+/// The variables that modules may ask for, with or without those of the tape.
+struct Variables {
+    offered: OfferedVariables,
+    tape: Tape,
+}
+
+#[async_trait]
+impl CapabilityCall for Variables {
+    async fn call(&self, arguments: Value) -> Result<Value, CapabilityError> {
+        let tapes = [json!(env::AMPLIFIER_RECORD), json!(env::AMPLIFIER_REPLAY)];
+        if self.tape == Tape::Hidden && arguments.get("name").is_some_and(|name| tapes.contains(name)) {
+            return Ok(Value::Null);
+        }
+        self.offered.call(arguments).await
+    }
+}
+
+/// Times for a call that shall end soon, in the words of a config.
+pub(crate) fn patience(time: Duration) -> [(&'static str, Value); 4] {
+    let seconds = json!(time.as_secs_f64());
+    [
+        ("connect_timeout", seconds.clone()),
+        ("first_byte_timeout", seconds.clone()),
+        ("timeout", seconds),
+        ("max_retries", json!(0)),
+    ]
+}
+
+#[cfg(test)]
+#[path = "detect_tests.rs"]
+mod tests;

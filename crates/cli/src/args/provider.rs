@@ -1,0 +1,52 @@
+//! What can be typed behind `amplifier provider`.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use super::Form;
+
+#[derive(Subcommand)]
+pub enum ProviderCommand {
+    /// All providers, whether each can be used here, and why.
+    List(ProviderListArgs),
+    /// The models that a provider has.
+    Models(ProviderAskArgs),
+    /// Ask a provider for one token, and see how long it takes and what it costs.
+    Test(ProviderAskArgs),
+}
+
+#[derive(clap::Args)]
+pub struct ProviderListArgs {
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    pub output: Form,
+}
+
+/// Exit codes: 0 answered, 1 failed, 2 there is no such provider or it cannot be used here.
+#[derive(clap::Args)]
+pub struct ProviderAskArgs {
+    /// The provider, such as `anthropic`; without it the one that is found here.
+    pub name: Option<String>,
+
+    /// The model, instead of the provider's usual one.
+    #[arg(long, short, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Where the service is, instead of its usual place.
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+
+    /// How long it may take; 30 when left out.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    pub output: Form,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.filter(|time| !time.is_zero()).ok_or_else(|| "not a positive number of seconds".to_owned())
+}
