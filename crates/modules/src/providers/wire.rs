@@ -13,8 +13,8 @@
 //!    stream events and the whole answer; `price.rs` adds what it cost, `models.rs` knows windows and abilities.
 //! 5. `errors.rs` turns status, body and transport into one taxonomy.
 //!
-//! A new provider: a config struct, a `Service`, a `Reader`, and in `mount`
-//! `let (settings, own) = wire::read(cx, config, &defaults)?; let settings = settings.with_key(cx, &["SOME_API_KEY"]).await;`
+//! A new provider: a config struct, a `Service`, a `Reader`, its description by [`described`], and in `mount`
+//! `let (settings, own) = wire::read(cx, config, defaults)?; let settings = settings.with_key(cx, &["SOME_API_KEY"]).await;`
 //! and `cx.mount_provider(Arc::new(WireProvider::new(service, settings, cx).await?))`. `chat_completions.rs` is the one to
 //! copy.
 
@@ -226,7 +226,6 @@ pub(crate) enum Resumes {
 
 /// A part of an answer, in no service's words. `block` is whatever the reader numbers its blocks with; blocks stand in the
 /// answer in the order in which they first appear.
-#[allow(dead_code, reason = "not every service has every kind of piece")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Piece {
     /// More text.

@@ -53,14 +53,9 @@ async fn ask(provider: &dyn Provider, request: ChatRequest) -> (Value, Vec<Strea
     (serde_json::to_value(answer).unwrap(), heard)
 }
 
-#[tokio::test]
-async fn a_conversation_with_everything_goes_out_as_the_protocol_wants_it() {
-    let server = FaultServer::start(vec![says("ok")]).await;
-    let more = json!({"api_key": "k", "seed": 7, "temperature": 0, "max_tokens": 99, "headers": {"x-title": "t"},
-        "extra_body": {"top_k": 3}, "parallel_tool_calls": "false", "cache_markers": true});
-    let (provider, _hub, warnings) = provider(&server, more).await;
-    assert!(warnings.is_empty(), "{warnings:?}");
-    let asked = request(json!({
+/// A request with everything in it.
+fn everything() -> ChatRequest {
+    request(json!({
         "messages": [
             {"role": "system", "content": "Be brief."},
             {"role": "developer", "content": "A file."},
@@ -80,8 +75,17 @@ async fn a_conversation_with_everything_goes_out_as_the_protocol_wants_it() {
         "tool_choice": {"type": "tool", "name": "look"},
         "response_format": {"type": "json_schema", "schema": {"type": "object"}, "strict": true},
         "stop": ["END"], "reasoning_effort": "low", "model": "other",
-    }));
-    ask(&*provider, asked).await;
+    }))
+}
+
+#[tokio::test]
+async fn a_conversation_with_everything_goes_out_as_the_protocol_wants_it() {
+    let server = FaultServer::start(vec![says("ok")]).await;
+    let more = json!({"api_key": "k", "seed": 7, "temperature": 0, "max_tokens": 99, "headers": {"x-title": "t"},
+        "extra_body": {"top_k": 3}, "parallel_tool_calls": "false", "cache_markers": true});
+    let (provider, _hub, warnings) = provider(&server, more).await;
+    assert!(warnings.is_empty(), "{warnings:?}");
+    ask(&*provider, everything()).await;
     let asked = server.asked().remove(0);
     assert_eq!(asked.path, "/v1/chat/completions");
     for header in ["authorization: bearer k\r\n", "x-title: t\r\n", "content-type: application/json\r\n"] {

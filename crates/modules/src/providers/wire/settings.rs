@@ -170,7 +170,6 @@ impl Settings {
     }
 
     /// How a provider without its key declines.
-    #[allow(dead_code, reason = "for services that need a key")]
     pub(crate) fn missing_key(variables: &[&str]) -> Mounted {
         let names: Vec<_> = variables.iter().map(|name| format!("`{name}`")).collect();
         let reason = format!("no key: set {} or `api_key` in its config", names.join(" or "));
