@@ -340,14 +340,9 @@ async fn deployments_cost_what_their_models_cost_unless_they_are_paid_by_the_hou
     }
 }
 
-#[tokio::test]
-async fn a_conversation_with_everything_goes_out_as_gemini_wants_it() {
-    let server = FaultServer::start(vec![says("provider-gemini", "ok")]).await;
-    let more = json!({"temperature": 0, "seed": 7, "extra_body": {"labels": {"a": "b"}},
-        "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]});
-    let (provider, _hub, warnings) = provider("provider-gemini", &server, more).await;
-    assert!(warnings.is_empty(), "{warnings:?}");
-    let asked = request(json!({
+/// A conversation of every kind of message, with every parameter.
+fn everything() -> ChatRequest {
+    request(json!({
         "messages": [
             {"role": "system", "content": "Be brief."},
             {"role": "developer", "content": "A file."},
@@ -370,8 +365,17 @@ async fn a_conversation_with_everything_goes_out_as_gemini_wants_it() {
         "tool_choice": {"type": "tool", "name": "look"},
         "response_format": {"type": "json_schema", "schema": {"type": "object"}},
         "stop": ["END"], "reasoning_effort": "low", "model": "gemini-3-pro-preview", "max_output_tokens": 99,
-    }));
-    ask(&*provider, asked).await.0.unwrap();
+    }))
+}
+
+#[tokio::test]
+async fn a_conversation_with_everything_goes_out_as_gemini_wants_it() {
+    let server = FaultServer::start(vec![says("provider-gemini", "ok")]).await;
+    let more = json!({"temperature": 0, "seed": 7, "extra_body": {"labels": {"a": "b"}},
+        "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]});
+    let (provider, _hub, warnings) = provider("provider-gemini", &server, more).await;
+    assert!(warnings.is_empty(), "{warnings:?}");
+    ask(&*provider, everything()).await.0.unwrap();
     let asked = server.asked().remove(0);
     assert_eq!(asked.path, "/v1/models/gemini-3-pro-preview:streamgeneratecontent?alt=sse");
     assert!(asked.head.contains("x-goog-api-key: k-very-secret\r\n"), "{}", asked.head);

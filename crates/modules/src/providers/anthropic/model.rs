@@ -82,8 +82,8 @@ impl Abilities {
             effort: newest,
             sampling: !newest,
             long_window: match family {
-                Family::Opus => version >= (4, 6) && version < (4, 8),
-                Family::Sonnet => version >= (4, 0) && version < (5, 0),
+                Family::Opus => ((4, 6)..(4, 8)).contains(&version),
+                Family::Sonnet => ((4, 0)..(5, 0)).contains(&version),
                 Family::Fable | Family::Haiku => false,
             },
             speed: family == Family::Opus && version >= (4, 8),
