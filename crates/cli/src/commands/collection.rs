@@ -46,8 +46,9 @@ async fn add(args: &MountArgs, access: &Access) -> Result<Exit, ProfileError> {
         Ok(path) => path.display().to_string(),
         Err(_) => args.source.clone(),
     };
+    let compilation = if args.no_compile { Compilation::Leave } else { Compilation::Compile };
     profiles.add_collection(&name, &source, &cx).await?;
-    let report = profiles.sync_one(&name, compilation(args.no_compile), &cx).await?;
+    let report = profiles.sync_one(&name, compilation, &cx).await?;
     if matches!(report.status, SyncStatus::Error(_)) {
         // A name that leads nowhere helps nobody.
         profiles.remove_collection(&name, &cx).await?;
@@ -90,9 +91,10 @@ async fn remove(args: &NameArgs, access: &Access) -> Result<Exit, ProfileError> 
 async fn sync(args: &SyncArgs, access: &Access) -> Result<Exit, ProfileError> {
     let profiles = profiles::profiles(access);
     let cx = profiles::context(access, Arc::new(Told));
+    let compilation = if args.no_compile { Compilation::Leave } else { Compilation::Compile };
     let reports = match &args.name {
-        Some(name) => vec![profiles.sync_one(&name.parse()?, compilation(args.no_compile), &cx).await?],
-        None => profiles.sync(compilation(args.no_compile), &cx).await?,
+        Some(name) => vec![profiles.sync_one(&name.parse()?, compilation, &cx).await?],
+        None => profiles.sync(compilation, &cx).await?,
     };
     if args.output == Form::Json {
         render::json(&json!({ "collections": reports.iter().map(row).collect::<Vec<_>>() }));
@@ -102,10 +104,6 @@ async fn sync(args: &SyncArgs, access: &Access) -> Result<Exit, ProfileError> {
         render::out("there are no collections; `amplifier collection add NAME SOURCE` adds one");
     }
     Ok(told(&reports))
-}
-
-fn compilation(no_compile: bool) -> Compilation {
-    if no_compile { Compilation::Leave } else { Compilation::Compile }
 }
 
 fn told(reports: &[SyncReport]) -> Exit {
