@@ -1,6 +1,7 @@
 //! The environment, read here and nowhere else. Each variable the program knows is a constant below.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use amplifier_core::contracts::{CapabilityCall, CapabilityError};
 use async_trait::async_trait;
@@ -75,6 +76,17 @@ impl Environment {
             #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
             Self::Process => std::env::var(name).ok(),
             Self::Fixed(variables) => variables.get(name).cloned(),
+        }
+    }
+
+    /// Every variable, for programs that are started with the person's own environment, such as git.
+    pub fn all(&self) -> Vec<(OsString, OsString)> {
+        match self {
+            #[expect(clippy::disallowed_methods, reason = "handed on to programs, never read for a meaning")]
+            Self::Process => std::env::vars_os().collect(),
+            Self::Fixed(variables) => {
+                variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
+            }
         }
     }
 }

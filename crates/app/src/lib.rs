@@ -3,23 +3,44 @@
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
 pub mod backups;
+pub mod bundles;
 pub mod catalog;
 pub mod clock;
 pub mod detect;
+pub mod diff;
 pub mod env;
 pub mod expand;
 pub mod files;
 pub mod inquire;
 pub mod journal;
+pub mod library;
+pub mod lockfile;
 pub mod open;
 pub mod paths;
 pub mod prepare;
+pub mod profiles;
+pub mod project;
+pub mod prompt;
 pub mod providers;
+pub mod registry;
+pub mod resolver;
+pub mod shelf;
+pub mod spawn;
 pub mod store;
 
 // What a front end meets of the kernel; it depends on this crate alone.
-pub use amplifier_core::cancel::CancelLevel;
+pub use amplifier_bundle::explain::Setting;
+pub use amplifier_bundle::mention::{FailedMention, Speaker};
+pub use amplifier_bundle::notice::{Notice, Severity, Strictness as BundleStrictness};
+pub use amplifier_bundle::tree::{Tree, TreeFile, TreeOutcome, tree};
+pub use amplifier_core::cancel::{CancelLevel, CancelToken};
+pub use amplifier_core::canonical::{PlanHash, plan_hash};
 pub use amplifier_core::contracts::{
-    ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, Prompt, TurnError,
+    ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Prompt, TurnError,
 };
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};
+pub use amplifier_sources::cache::{Cache, Cleared, Entry as CacheEntry, Selection, Verdict};
+pub use amplifier_sources::error::FetchError;
+pub use amplifier_sources::fetch::Freshness;
+pub use amplifier_sources::limits::Limits;
+pub use amplifier_sources::progress::{Progress, Report, Stage};

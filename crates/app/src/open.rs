@@ -1,18 +1,25 @@
 //! From a checked plan to an open session with its folder, journal and lease. All policy of opening is here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amplifier_bundle::mention::{FailedMention, Speaker};
 use amplifier_core::clock::Clock;
-use amplifier_core::contracts::{ApprovalSystem, Capability, DisplaySystem};
+use amplifier_core::contracts::{
+    ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
+};
 use amplifier_core::history::{History, Replay};
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::loader::Loader;
 use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
 use amplifier_modules::table::BuiltIns;
+use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
+use amplifier_protocol::usage::Usd;
+use amplifier_sources::fetch::{Base, FetchContext};
+use amplifier_sources::resolver::SourceResolver;
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -21,7 +28,11 @@ use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
 use crate::journal::{FileJournal, JournalFileError, Owner, RecordReader, Repair};
+use crate::library;
 use crate::paths::{Home, SessionFolder};
+use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
+use crate::resolver;
+use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
 use crate::store::{SessionStore, StoreError, update_views};
 
 /// The folder of the home in the person's own folder.
@@ -45,6 +56,10 @@ pub struct OpenRequest {
     pub display: Option<Arc<dyn DisplaySystem>>,
     /// Sees every record as it is made.
     pub tap: Option<Arc<dyn RecordTap>>,
+    /// What the system prompt is made from; a resumed session keeps what it has unless something is given here.
+    pub prompt: Option<PromptParts>,
+    /// Who decides where modules come from; without it the built-in ones are taken, and what the plan's sources hold.
+    pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
 }
 
 /// Which session to open.
@@ -74,6 +89,15 @@ pub enum AppError {
     /// The session's journal failed.
     #[error(transparent)]
     Journal(#[from] JournalFileError),
+    /// The parts of the system prompt could not be kept or read.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The work on the disk was cut off.
+    #[error("opening the session was cut off: {message}")]
+    CutOff {
+        /// Why.
+        message: String,
+    },
     /// The kernel refused.
     #[error(transparent)]
     Open(#[from] Box<OpenError>),
@@ -106,6 +130,7 @@ pub struct OpenSession {
     pub folder: SessionFolder,
     /// What had to be mended in its journal.
     pub repair: Option<Repair>,
+    nest: Arc<Nest>,
 }
 
 /// The home folder: the flag, else `AMPLIFIER_HOME`, else `~/.amplifierd`.
@@ -120,51 +145,159 @@ pub fn find_home(flag: Option<PathBuf>, environment: &Environment) -> Result<Hom
 pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     let store = SessionStore::new(request.home);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let owner = Owner::this_process("amplifier", clock.now());
-    let (id, plan, folder, is_new) = match request.which {
-        Which::New(plan) => {
-            let id = SessionId::generate();
-            let folder = store.create(&id, &plan)?;
-            (id, *plan, folder, true)
-        }
-        Which::Resume(id, plan) => {
-            let folder = store.open(&id)?;
-            let plan = plan.map_or_else(|| store.plan(&folder), |plan| Ok(*plan))?;
-            (id, plan, folder, false)
-        }
+    let surroundings = Surroundings {
+        working_dir: request.working_dir,
+        user_home: request.environment.get(env::HOME).map(PathBuf::from),
+        environment: request.environment.clone(),
+        display: request.display,
+        strictness: request.strictness,
     };
-    let (journal, opened) = FileJournal::open(&folder, owner)?;
-    let history = if is_new { None } else { Some(read_history(&folder)?) };
-    if !is_new {
-        store.write_plan(&folder, &plan)?;
-    }
-
-    let home_dir = request.environment.get(env::HOME).map(Value::String);
-    let variables = Capability::Call(Arc::new(OfferedVariables(request.environment.clone())));
+    let kept = match request.which {
+        Which::New(plan) => Kept::create(&store, SessionId::generate(), *plan, request.prompt)?,
+        Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
+    };
+    let resolver = request
+        .resolver
+        .or_else(|| sources_of(&kept.plan, store.home(), &request.environment, &surroundings.working_dir));
     let loader =
         Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(request.environment)));
-    let text = |path: &std::path::Path| Capability::Value(Value::String(path.display().to_string()));
-    let mut builder = SessionBuilder::new(plan, Arc::new(loader), clock)
-        .session_id(id)
-        .journal(Arc::new(Tee { journal, tap: request.tap }))
-        .capability("session.working_dir", text(&request.working_dir))
-        .capability("session.dir", text(folder.dir()))
-        .capability("environment.variable", variables)
-        .strictness(request.strictness);
-    if let Some(home_dir) = home_dir {
-        builder = builder.capability("user.home_dir", Capability::Value(home_dir));
-    }
-    if let Some(history) = history {
-        builder = builder.resume(history);
-    }
+    let mut builder =
+        SessionBuilder::new(kept.plan.clone(), Arc::new(loader), clock).session_id(kept.id.clone());
     if let Some(approval) = request.approval {
         builder = builder.approval(approval);
     }
-    if let Some(display) = request.display {
-        builder = builder.display(display);
+    if let Some(display) = &surroundings.display {
+        builder = builder.display(Arc::clone(display));
     }
-    match builder.open().await {
-        Ok(session) => Ok(OpenSession { session, folder, repair: opened.repair }),
+    if let Some(resolver) = resolver {
+        builder = builder.resolver(resolver);
+    }
+    furnish(builder, store, kept, surroundings, Standing { depth: 0, tap: request.tap }).await
+}
+
+/// Where the modules of a plan come from that nobody prepared.
+fn sources_of(
+    plan: &MountPlan,
+    home: &Home,
+    environment: &Environment,
+    working_dir: &Path,
+) -> Option<Arc<dyn ModuleSourceResolver>> {
+    let base = Base { home: environment.get(env::HOME).map(PathBuf::from), ..Base::at(working_dir) };
+    let fetcher = Arc::new(library::fetcher(home, environment));
+    resolver::for_plan(plan, SourceResolver::new(fetcher, FetchContext::new(base)), home)
+}
+
+/// The plan of a child.
+pub(crate) enum ChildPlan {
+    /// A new child of this plan.
+    New(Box<MountPlan>),
+    /// One that exists, with the plan it was opened with.
+    Kept,
+}
+
+/// Opens a session below another one, with a folder and a journal of its own.
+pub(crate) async fn open_child(
+    nest: &Nest,
+    id: SessionId,
+    plan: ChildPlan,
+    parts: PromptParts,
+    depth: u64,
+) -> Result<OpenSession, AppError> {
+    let store = nest.store.clone();
+    let kept = match plan {
+        ChildPlan::New(plan) => Kept::create(&store, id, *plan, Some(parts))?,
+        ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
+    };
+    let builder = nest.session.child(kept.plan.clone()).session_id(kept.id.clone());
+    furnish(builder, store, kept, nest.surroundings.clone(), Standing { depth, tap: None }).await
+}
+
+/// Where a session stands and what stands around it; children have the same.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) working_dir: PathBuf,
+    pub(crate) user_home: Option<PathBuf>,
+    pub(crate) environment: Environment,
+    pub(crate) display: Option<Arc<dyn DisplaySystem>>,
+    pub(crate) strictness: Strictness,
+}
+
+/// What differs between a session and its children.
+struct Standing {
+    depth: u64,
+    tap: Option<Arc<dyn RecordTap>>,
+}
+
+/// What is kept of a session in its folder.
+struct Kept {
+    id: SessionId,
+    plan: MountPlan,
+    folder: SessionFolder,
+    parts: PromptParts,
+    is_new: bool,
+}
+
+impl Kept {
+    fn create(
+        store: &SessionStore,
+        id: SessionId,
+        plan: MountPlan,
+        parts: Option<PromptParts>,
+    ) -> Result<Self, AppError> {
+        let folder = store.create(&id, &plan)?;
+        if let Some(parts) = &parts {
+            parts.write(&folder)?;
+        }
+        Ok(Self { id, plan, folder, parts: parts.unwrap_or_default(), is_new: true })
+    }
+
+    /// A session that exists; another plan or prompt takes the place of the old one once its lease is taken.
+    fn find(
+        store: &SessionStore,
+        id: SessionId,
+        plan: Option<MountPlan>,
+        parts: Option<PromptParts>,
+    ) -> Result<Self, AppError> {
+        let folder = store.open(&id)?;
+        let plan = plan.map_or_else(|| store.plan(&folder), Ok)?;
+        let parts = match parts {
+            Some(parts) => parts,
+            None => PromptParts::read(&folder)?.unwrap_or_default(),
+        };
+        Ok(Self { id, plan, folder, parts, is_new: false })
+    }
+}
+
+/// Gives a session its journal, its capabilities and its prompt, and opens it.
+async fn furnish(
+    mut builder: SessionBuilder,
+    store: SessionStore,
+    kept: Kept,
+    surroundings: Surroundings,
+    standing: Standing,
+) -> Result<OpenSession, AppError> {
+    let Kept { plan, folder, parts, is_new, .. } = kept;
+    let owner = Owner::this_process("amplifier", SystemClock::default().now());
+    let (journal, opened) = FileJournal::open(&folder, owner)?;
+    if !is_new {
+        builder = builder.resume(read_history(&folder)?);
+        store.write_plan(&folder, &plan)?;
+        if parts != PromptParts::default() {
+            parts.write(&folder)?;
+        }
+    }
+    let (dir, home, display) =
+        (surroundings.working_dir.clone(), surroundings.user_home.clone(), surroundings.display.clone());
+    // Looking for the project's own words may take a moment in a large folder.
+    let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
+    let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
+    let door = Arc::new(Door::default());
+    builder = with_capabilities(builder, &folder, &surroundings, &prompt, &door)
+        .journal(Arc::new(Tee { journal, tap: standing.tap }))
+        .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
+        .strictness(surroundings.strictness);
+    let session = match builder.open().await {
+        Ok(session) => session,
         Err(error) => {
             if is_new {
                 // Nothing was said in it: a folder that stays would only be in the way of the real sessions.
@@ -172,12 +305,71 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
                     .map_err(FileError::at("remove", folder.dir()))
                     .map_err(StoreError::from)?;
             }
-            Err(AppError::Open(Box::new(error)))
+            return Err(AppError::Open(Box::new(error)));
         }
+    };
+    if *prompt.parts() != PromptParts::default() {
+        let (prompt, coordinator) = (Arc::clone(&prompt), session.coordinator().clone());
+        session.coordinator().wrap_context(|inner| Arc::new(PromptedContext { prompt, inner, coordinator }));
     }
+    let nest = Nest { session: session.clone(), store, surroundings, prompt, depth: standing.depth };
+    let nest = Arc::new(nest);
+    door.lead_to(&nest);
+    Ok(OpenSession { session, folder, repair: opened.repair, nest })
+}
+
+/// What modules may use, offered before any of them mounts.
+fn with_capabilities(
+    builder: SessionBuilder,
+    folder: &SessionFolder,
+    surroundings: &Surroundings,
+    prompt: &Arc<SystemPrompt>,
+    door: &Arc<Door>,
+) -> SessionBuilder {
+    let text = |path: &Path| Capability::Value(Value::String(path.display().to_string()));
+    let variables = Capability::Call(Arc::new(OfferedVariables(surroundings.environment.clone())));
+    let mut builder = builder
+        .capability("environment.variable", variables)
+        .capability("session.working_dir", text(&surroundings.working_dir))
+        .capability("session.dir", text(folder.dir()))
+        .capability("session.spawn", Capability::Call(Arc::new(SpawnCall(Arc::clone(door)))))
+        .capability("session.resume", Capability::Call(Arc::new(ResumeCall(Arc::clone(door)))))
+        .capability("mention_resolver", Capability::Call(Arc::new(MentionResolver(Arc::clone(prompt)))));
+    if let Some(home) = &surroundings.user_home {
+        builder = builder.capability("user.home_dir", text(home));
+    }
+    builder
 }
 
 impl OpenSession {
+    /// What the session and its sub-sessions cost; nothing when nobody told a price.
+    pub fn cost(&self) -> Option<Usd> {
+        let total = self.session.coordinator().ledger().statement().total.cost_nanos;
+        let told = self.session.status().cost_usd.is_some() || total > 0;
+        told.then(|| Usd::from_nanos(total))
+    }
+
+    /// Shows the person something, where there is a place for it.
+    pub(crate) async fn show(&self, message: String) {
+        if let Some(display) = &self.nest.surroundings.display {
+            let (level, source) = (MessageLevel::Warning, self.session.id().to_string());
+            display.show_message(DisplayMessage { message, level, source }).await;
+        }
+    }
+
+    /// A prompt with the files it mentions before it, and the mentions that led nowhere.
+    pub async fn expand(&self, text: String, speaker: Speaker) -> (String, Vec<FailedMention>) {
+        if !text.contains('@') {
+            return (text, Vec::new());
+        }
+        let (prompt, kept) = (Arc::clone(&self.nest.prompt), text.clone());
+        match tokio::task::spawn_blocking(move || prompt.expand(&text, &speaker)).await {
+            Ok(expanded) => expanded,
+            // The runtime is going down, and the turn with it.
+            Err(_) => (kept, Vec::new()),
+        }
+    }
+
     /// Brings `transcript.jsonl` and `metadata.json` up to the journal. Call it when a turn has ended.
     pub async fn update_views(&self) -> Result<(), AppError> {
         let folder = self.folder.clone();

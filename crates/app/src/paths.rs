@@ -25,6 +25,11 @@ impl Home {
         self.root.join("settings.yaml")
     }
 
+    /// Collections and profiles.
+    pub fn share(&self) -> PathBuf {
+        self.root.join("share")
+    }
+
     /// The list of collections.
     pub fn collections(&self) -> PathBuf {
         self.root.join("share/collections.yaml")
@@ -33,6 +38,16 @@ impl Home {
     /// The profiles, a folder for each collection.
     pub fn profiles(&self) -> PathBuf {
         self.root.join("share/profiles")
+    }
+
+    /// Everything that was fetched.
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
+    /// Names that stand for bundles, and the bundle in use.
+    pub fn registry(&self) -> PathBuf {
+        self.root.join("registry.json")
     }
 
     /// Fetched repositories, a folder for each commit.
@@ -79,6 +94,11 @@ impl SessionFolder {
     /// The plan the session was opened with, secrets still written as references.
     pub fn mount_plan(&self) -> PathBuf {
         self.dir.join("mount_plan.json")
+    }
+
+    /// What the session's system prompt is made from.
+    pub fn prompt(&self) -> PathBuf {
+        self.dir.join("prompt.json")
     }
 
     /// The journal: the one truth about the session.

@@ -1,4 +1,4 @@
-//! From a file to a checked mount plan. Nothing is loaded here.
+//! From a file to a checked mount plan, and from a bundle to one (`prepare/bundle.rs`). No module is loaded here.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,12 @@ use amplifier_core::validate::{Check, MountPlanValidator, Validation};
 use amplifier_protocol::locate::{Position, locate_nearest};
 use amplifier_protocol::mount_plan::{MountPlan, PlanError};
 use serde_json::Value;
+
+mod bundle;
+mod fault;
+
+pub use bundle::{Locking, PrepareOptions, PreparedBundle, complaints, current, prepare_bundle, rendered};
+pub use fault::BundleFault;
 
 /// The largest plan file we read. Real ones are a few kilobytes; agents embedded in them make some larger.
 pub const MAX_PLAN_BYTES: u64 = 16 * 1024 * 1024;
@@ -111,6 +117,16 @@ impl PlanFile {
             });
         }
         MountPlan::read(&self.value).map_err(|source| PrepareError::Plan { path: self.path.clone(), source })
+    }
+
+    /// The plan as it was written.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Where in the file the value at a JSON pointer stands.
+    pub fn position_of(&self, pointer: &str) -> Option<Position> {
+        locate_nearest(&self.text, pointer)
     }
 
     /// Where in the file a check looked.

@@ -1,15 +1,13 @@
-//! What a person says about providers on the command line, put into a plan.
+//! The provider a person asks for by name, put before those of a plan.
 
 use amplifier_protocol::ids::NameError;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 
+use crate::spawn::preferences::find;
+
 /// Makes a provider the first of a plan: the entry that has the name, else a new one of that module.
 pub fn prefer(plan: &mut MountPlan, name: &str) -> Result<(), NameError> {
-    let is_called = |entry: &ModuleSpec| {
-        let module = entry.module.as_str();
-        [Some(module), module.strip_prefix("provider-"), entry.instance_id.as_deref()].contains(&Some(name))
-    };
-    let entry = match plan.providers.iter().position(is_called) {
+    let entry = match find(&plan.providers, name) {
         Some(at) => plan.providers.remove(at),
         None if name.starts_with("provider-") => ModuleSpec::new(name.parse()?),
         None => ModuleSpec::new(format!("provider-{name}").parse()?),

@@ -5,8 +5,21 @@ use std::path::PathBuf;
 use amplifier_protocol::ids::SessionId;
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod bundle;
+mod plan;
+mod profile;
 mod provider;
 
+pub use bundle::{
+    AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
+    TreeArgs, UpdateArgs, ValidateBundleArgs,
+};
+pub use plan::{
+    DiffArgs, ExplainArgs, HashArgs, PlanChoice, PlanCommand, PlanFormat, ShowArgs, ValidateArgs,
+};
+pub use profile::{
+    CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
+};
 pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
 
 /// Runs AI agents that are assembled from text.
@@ -28,6 +41,18 @@ pub enum Command {
     /// Look at mount plans.
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Register, look at, check and lock bundles.
+    #[command(subcommand)]
+    Bundle(BundleCommand),
+    /// Bring collections of profiles here and keep them up to date.
+    #[command(subcommand)]
+    Collection(CollectionCommand),
+    /// Look at, check and compile profiles.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
+    /// See and clear what was fetched.
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Look at the built-in modules.
     #[command(subcommand)]
     Module(ModuleCommand),
@@ -119,39 +144,28 @@ pub enum Form {
     Json,
 }
 
-#[derive(Subcommand)]
-pub enum PlanCommand {
-    /// Check a mount plan: exit 0 when it is valid, 1 when it is not, 2 when it cannot be read.
-    Validate(ValidateArgs),
-}
-
-#[derive(clap::Args)]
-pub struct ValidateArgs {
-    /// The plan, a JSON file.
-    pub file: PathBuf,
-
-    /// Print the checks as JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 denied or limit reached, 130 interrupted.
 #[derive(clap::Args)]
 pub struct RunArgs {
     /// What to ask; read from standard input when it is left out.
     pub prompt: Option<String>,
 
-    /// The mount plan to run, a JSON file.
-    #[arg(long, value_name = "FILE", required_unless_present = "resume")]
-    pub plan: Option<PathBuf>,
+    /// What to run; without either the bundle in use, else the built-in `foundation`.
+    #[command(flatten)]
+    pub choice: PlanChoice,
 
-    /// The provider to ask, such as `anthropic`, before those of the plan. Without either, the one that is found here.
+    /// The provider to ask, such as `anthropic`, before those of the plan or bundle; where none is named, one that is
+    /// found here.
     #[arg(long, short, value_name = "PROVIDER", conflicts_with = "resume")]
     pub provider: Option<String>,
 
     /// The model to ask, instead of the provider's usual one.
     #[arg(long, short, value_name = "MODEL", conflicts_with = "resume")]
     pub model: Option<String>,
+
+    /// Fetch nothing: use what is here.
+    #[arg(long)]
+    pub offline: bool,
 
     /// Go on with this session instead of opening a new one.
     #[arg(long, value_name = "SESSION")]

@@ -7,6 +7,7 @@ use clap::Parser;
 mod args;
 mod commands;
 mod exit;
+mod progress;
 mod render;
 
 use args::{Args, BackupCommand, Command, ModuleCommand, PlanCommand};
@@ -30,8 +31,16 @@ fn main() -> ExitCode {
         Command::Module(ModuleCommand::List(list)) => commands::module::list(&list),
         Command::Module(ModuleCommand::Info(info)) => commands::module::info(&info),
         Command::Plan(PlanCommand::Validate(validate)) => commands::plan::validate(&validate),
+        Command::Plan(PlanCommand::Show(show)) => commands::plan::show(&show, args.home),
+        Command::Plan(PlanCommand::Explain(explain)) => commands::plan::explain(&explain, args.home),
+        Command::Plan(PlanCommand::Hash(hash)) => commands::plan::hash(&hash, args.home),
+        Command::Plan(PlanCommand::Diff(diff)) => commands::plan::diff(&diff, args.home),
+        Command::Bundle(command) => commands::bundle::run(&command, args.home),
+        Command::Collection(command) => commands::collection::run(&command, args.home),
+        Command::Profile(command) => commands::profile::run(&command, args.home),
+        Command::Cache(command) => commands::cache::run(&command, args.home),
         Command::Provider(command) => commands::provider::run(&command),
-        Command::Run(run) => commands::run::run(run, args.home),
+        Command::Run(run) => commands::run::run(&run, args.home),
     };
     exit.into()
 }

@@ -28,6 +28,8 @@ struct ProfileModule {
     id: ModuleId,
     /// The folders it may lie in, the most likely first.
     paths: Vec<PathBuf>,
+    /// What the hint is to others.
+    other: Option<Arc<dyn ModuleSource>>,
 }
 
 /// What a plan's `source` is to us.
@@ -82,9 +84,15 @@ impl ModuleSourceResolver for DaemonModuleSourceResolver {
             SourceError::Unavailable { id: id.clone(), source_hint, message }
         };
         match (read(hint), &self.next) {
-            (Ok(Hint::Profile(profile)), _) => {
+            (Ok(Hint::Profile(profile)), next) => {
                 let paths = self.paths(id, &profile).map_err(refuse)?;
-                Ok(Arc::new(ProfileModule { id: id.clone(), paths }))
+                // Two words with a slash are a path too, where no profile is called so.
+                let is_there = self.share.profile_dir(&profile).is_dir();
+                let other = match next.as_ref().filter(|_| !is_there) {
+                    Some(next) => next.resolve(id, hint).await.ok(),
+                    None => None,
+                };
+                Ok(Arc::new(ProfileModule { id: id.clone(), paths, other }))
             }
             (Ok(Hint::Other), Some(next)) => next.resolve(id, hint).await,
             (Ok(Hint::Other), None) => Err(refuse(NO_HINT.to_owned())),
@@ -96,6 +104,11 @@ impl ModuleSourceResolver for DaemonModuleSourceResolver {
 #[async_trait]
 impl ModuleSource for ProfileModule {
     async fn resolve(&self) -> Result<Resolved, SourceError> {
+        if let Some(other) = &self.other
+            && let Ok(found) = other.resolve().await
+        {
+            return Ok(found);
+        }
         match self.paths.iter().find(|path| path.is_dir()) {
             Some(path) => Ok(Resolved::Folder(path.clone())),
             None => {

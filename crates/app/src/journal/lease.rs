@@ -6,6 +6,7 @@
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
@@ -15,6 +16,11 @@ use crate::files::{FileError, private};
 
 /// More than any owner's text; what is longer was not written by us.
 const MAX_BYTES: u64 = 4096;
+
+/// How long a lease that was just given up may still be held. A program that its last holder is starting has a copy of
+/// every open file until it runs, and the lock with it; on a busy machine that takes a moment.
+const PATIENCE: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Who holds a lease, as the next one is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,13 +86,18 @@ impl Lease {
         let at = |action| FileError::at(action, path);
         let mut file =
             private().read(true).write(true).create(true).truncate(false).open(path).map_err(at("open"))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let owner = read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
-                return Err(LeaseError::Held { owner, path: path.to_owned() });
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    let owner =
+                        read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
+                    return Err(LeaseError::Held { owner, path: path.to_owned() });
+                }
+                Err(TryLockError::Error(source)) => return Err(at("lock")(source).into()),
             }
-            Err(TryLockError::Error(source)) => return Err(at("lock")(source).into()),
         }
         let old = read_text(&mut file).map_err(at("read"))?;
         let generation = parse(&old).map_or(0, |held| held.generation) + 1;

@@ -9,7 +9,11 @@
     reason = "a test fails by panicking, in its fixtures too"
 )]
 
+mod bundles;
 mod journal;
 mod kills;
+mod prompts;
+mod spawns;
 mod store;
 mod support;
+mod workshop;

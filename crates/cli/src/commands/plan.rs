@@ -1,9 +1,18 @@
 //! `amplifier plan …`.
 
-use amplifier_app::prepare::{PlanFile, PrepareError};
+use std::path::{Path, PathBuf};
+
+use amplifier_app::diff::{Difference, differences};
+use amplifier_app::library::Access;
+use amplifier_app::prepare::{PlanFile, PrepareError, PrepareOptions};
+use amplifier_app::{BundleStrictness, plan_hash};
+use amplifier_protocol::locate::join;
+use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
 use serde_json::{Value, json};
 
-use crate::args::ValidateArgs;
+use super::load::{self, Chosen};
+use super::profile;
+use crate::args::{DiffArgs, ExplainArgs, Form, HashArgs, PlanChoice, PlanFormat, ShowArgs, ValidateArgs};
 use crate::exit::Exit;
 use crate::render;
 
@@ -55,4 +64,169 @@ fn placed(file: &PlanFile) -> Value {
         }
     }
     report
+}
+
+/// Finds the plan that was chosen and does something with it.
+fn with_plan(
+    choice: &PlanChoice,
+    home: Option<PathBuf>,
+    options: PrepareOptions,
+    work: impl FnOnce(&Chosen) -> Result<Exit, Exit>,
+) -> Exit {
+    let access = match load::access(home) {
+        Ok(access) => access,
+        Err(exit) => return exit,
+    };
+    load::block_on(async {
+        match Chosen::find(choice, &access, options).await {
+            Ok(chosen) => work(&chosen).unwrap_or_else(|exit| exit),
+            Err(exit) => exit,
+        }
+    })
+}
+
+/// `amplifier plan show`.
+pub fn show(args: &ShowArgs, home: Option<PathBuf>) -> Exit {
+    let strictness = if args.strict { BundleStrictness::Strict } else { BundleStrictness::Lenient };
+    let options = PrepareOptions { strictness, ..PrepareOptions::default() };
+    with_plan(&args.choice, home, options, |chosen| {
+        let form = match args.format {
+            PlanFormat::Nested => PlanForm::Nested,
+            PlanFormat::String => PlanForm::Strings,
+        };
+        let plan = chosen.plan()?;
+        match chosen {
+            // The seeds say how the plan of a profile is written, empty lists and sources included.
+            Chosen::Profile(profile) => match profile.written(form) {
+                Ok(json) => render::json(&json),
+                Err(fault) => return Err(profile::refuse(&fault)),
+            },
+            _ => render::json(&plan.write(form)),
+        }
+        Ok(Exit::Success)
+    })
+}
+
+/// `amplifier plan hash`.
+pub fn hash(args: &HashArgs, home: Option<PathBuf>) -> Exit {
+    with_plan(&args.choice, home, PrepareOptions::default(), |chosen| match plan_hash(&chosen.plan()?) {
+        Ok(hash) => {
+            render::out(hash.as_str());
+            Ok(Exit::Success)
+        }
+        Err(error) => {
+            render::error(&error, None);
+            Err(Exit::Failure)
+        }
+    })
+}
+
+/// `amplifier plan explain [POINTER]`.
+pub fn explain(args: &ExplainArgs, home: Option<PathBuf>) -> Exit {
+    with_plan(&args.choice, home, PrepareOptions::default(), |chosen| {
+        let mut settings = match chosen {
+            Chosen::Bundle(bundle) => {
+                load::tell(bundle);
+                bundle
+                    .loaded
+                    .plan
+                    .explain()
+                    .iter()
+                    .map(|setting| (setting.to_json(), setting.to_string()))
+                    .collect()
+            }
+            Chosen::Profile(profile) => profile
+                .draft()
+                .explain()
+                .iter()
+                .map(|setting| (setting.to_json(), setting.to_string()))
+                .collect(),
+            Chosen::File(file) => {
+                let mut leaves = Vec::new();
+                leaves_of(file, file.value(), "", &mut leaves);
+                leaves
+            }
+        };
+        let below = format!("{}/", args.pointer);
+        settings.retain(|(setting, _)| {
+            let pointer = setting.get("pointer").and_then(Value::as_str).unwrap_or_default();
+            args.pointer.is_empty() || pointer == args.pointer || pointer.starts_with(&below)
+        });
+        if settings.is_empty() {
+            render::note(&format!("error: the plan has nothing at `{}`", args.pointer));
+            render::note(
+                "  hint: `amplifier plan show` prints the plan; pointers look like `/tools/0/module`",
+            );
+            return Err(Exit::Usage);
+        }
+        match args.output {
+            Form::Json => {
+                let settings: Vec<_> = settings.into_iter().map(|(setting, _)| setting).collect();
+                render::json(&json!({ "settings": settings }));
+            }
+            Form::Text => settings.iter().for_each(|(_, text)| render::out(text)),
+        }
+        Ok(Exit::Success)
+    })
+}
+
+/// The values of a plan file with the places they stand at.
+fn leaves_of(file: &PlanFile, value: &Value, pointer: &str, leaves: &mut Vec<(Value, String)>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            map.iter().for_each(|(key, value)| leaves_of(file, value, &join(pointer, key), leaves));
+        }
+        Value::Array(items) if !items.is_empty() => {
+            let items = items.iter().enumerate();
+            items.for_each(|(at, item)| leaves_of(file, item, &join(pointer, &at.to_string()), leaves));
+        }
+        leaf => {
+            let place = file.path.display();
+            let at = match file.position_of(pointer) {
+                Some(position) => format!("{place}:{}:{}", position.line, position.column),
+                None => place.to_string(),
+            };
+            let setting = json!({"pointer": pointer, "value": leaf, "at": at, "overrode": []});
+            leaves.push((setting, format!("{pointer} = {leaf}  {at}")));
+        }
+    }
+}
+
+/// `amplifier plan diff A B`.
+pub fn diff(args: &DiffArgs, home: Option<PathBuf>) -> Exit {
+    let access = match load::access(home) {
+        Ok(access) => access,
+        Err(exit) => return exit,
+    };
+    load::block_on(async {
+        let (a, b) = match (side(&args.a, &access).await, side(&args.b, &access).await) {
+            (Ok(a), Ok(b)) => (a.write(PlanForm::Nested), b.write(PlanForm::Nested)),
+            (Err(exit), _) | (_, Err(exit)) => return exit,
+        };
+        let found = differences(&a, &b);
+        match args.output {
+            Form::Json => render::json(&json!({ "differences": found })),
+            Form::Text => found.iter().for_each(|difference| render::out(&told(difference))),
+        }
+        if found.is_empty() { Exit::Success } else { Exit::Failure }
+    })
+}
+
+/// A plan file by its ending, a profile by its prefix, else a bundle.
+async fn side(reference: &str, access: &Access) -> Result<MountPlan, Exit> {
+    let is_file = Path::new(reference).extension().is_some_and(|extension| extension == "json");
+    let (bundle, profile, plan) = match (is_file, reference.strip_prefix("profile:")) {
+        (_, Some(id)) => (None, Some(id.to_owned()), None),
+        (true, None) => (None, None, Some(PathBuf::from(reference))),
+        (false, None) => (Some(reference.to_owned()), None, None),
+    };
+    Chosen::find(&PlanChoice { bundle, profile, plan }, access, PrepareOptions::default()).await?.plan()
+}
+
+fn told(difference: &Difference) -> String {
+    match difference {
+        Difference::Added { path, value } => format!("+ {path} = {value}"),
+        Difference::Removed { path, value } => format!("- {path} = {value}"),
+        Difference::Changed { path, from, to } => format!("~ {path}: {from} -> {to}"),
+    }
 }

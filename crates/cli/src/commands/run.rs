@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use amplifier_app::detect::Places;
 use amplifier_app::env::Environment;
-use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, find_home, open};
-use amplifier_app::prepare::PlanFile;
+use amplifier_app::library::Access;
+use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
+use amplifier_app::prepare::PrepareOptions;
+use amplifier_app::prompt::{self, PromptParts};
 use amplifier_app::{
-    CancelLevel, ExecuteError, Prompt, Session, Strictness, TurnError, detect, inquire, providers,
+    BundleStrictness, CancelLevel, ExecuteError, Freshness, ModuleSourceResolver, Prompt, Session, Speaker,
+    Strictness, TurnError, detect, inquire, providers,
 };
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
@@ -17,68 +20,103 @@ use amplifier_protocol::record::Record;
 use amplifier_protocol::status::SessionState;
 use serde_json::{Value, json};
 
+use super::load::{self, Chosen};
 use crate::args::{Output, RunArgs};
 use crate::exit::Exit;
 use crate::render;
 
 /// `amplifier run`.
-pub fn run(args: RunArgs, home: Option<PathBuf>) -> Exit {
-    let which = match which(&args) {
-        Ok(which) => which,
-        Err(exit) => return exit,
-    };
-    let prompt = match prompt(&args) {
+pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
+    let prompt = match prompt(args) {
         Ok(prompt) => prompt,
         Err(problem) => {
             render::note(&format!("error: {problem}"));
             return Exit::Usage;
         }
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            render::error(&error, None);
-            return Exit::Failure;
-        }
+    let access = match load::access(home) {
+        Ok(access) => access,
+        Err(exit) => return exit,
     };
-    let exit = runtime.block_on(answer(&args, which, prompt, home));
-    // A tool that blocks its thread must not keep the person waiting for the shell.
-    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
-    exit
+    load::block_on(async {
+        match what(args, access).await {
+            Ok(what) => answer(args, what, prompt).await,
+            Err(exit) => exit,
+        }
+    })
 }
 
-fn which(args: &RunArgs) -> Result<Which, Exit> {
-    let plan = match &args.plan {
-        None => None,
-        Some(path) => match PlanFile::read(path).and_then(|file| {
-            let plan = file.plan()?;
-            // That there is no provider is no warning here: one is named, or looked for.
-            let warnings = file.validation.warnings().filter(|check| check.name != "providers_present");
-            warnings.for_each(|check| render::note(&file.describe(check)));
-            Ok(plan)
-        }) {
-            Ok(plan) => Some(Box::new(plan)),
-            Err(error) => {
-                render::error(&error, error.hint());
-                return Err(Exit::Usage);
-            }
-        },
-    };
-    match (&args.resume, plan) {
-        (None, Some(plan)) => Ok(Which::New(plan)),
-        (None, None) => {
-            render::note("error: name a plan with `--plan FILE` or a session with `--resume SESSION`");
-            Err(Exit::Usage)
+/// What is run.
+struct What {
+    access: Access,
+    which: Which,
+    prompt: Option<PromptParts>,
+    resolver: Option<Arc<dyn ModuleSourceResolver>>,
+}
+
+async fn what(args: &RunArgs, mut access: Access) -> Result<What, Exit> {
+    let resumed = match args.resume.as_ref().map(|id| id.parse::<SessionId>()).transpose() {
+        Ok(resumed) => resumed,
+        Err(error) => {
+            render::error(&error, None);
+            return Err(Exit::Usage);
         }
-        (Some(id), plan) => match id.parse::<SessionId>() {
-            Ok(id) => Ok(Which::Resume(id, plan)),
-            Err(error) => {
-                render::error(&error, None);
-                Err(Exit::Usage)
-            }
-        },
+    };
+    let choice = &args.choice;
+    let named = choice.bundle.is_some() || choice.profile.is_some() || choice.plan.is_some();
+    if let (Some(id), false) = (&resumed, named) {
+        return Ok(What { access, which: Which::Resume(id.clone(), None), prompt: None, resolver: None });
     }
+    if args.offline {
+        access.freshness = Freshness::Offline;
+    }
+    let strictness = if args.strict { BundleStrictness::Strict } else { BundleStrictness::Lenient };
+    let options = PrepareOptions { strictness, ..PrepareOptions::default() };
+    let chosen = Chosen::find(&args.choice, &access, options).await?;
+    let mut plan = chosen.plan()?;
+    choose_provider(args, &mut plan, &access.environment).await?;
+    let (prompt, resolver) = match &chosen {
+        Chosen::File(_) => (None, None),
+        Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),
+        Chosen::Profile(profile) => {
+            (Some(profile.prompt().map_err(|fault| super::profile::refuse(&fault))?), profile.resolver(&plan))
+        }
+    };
+    let plan = Box::new(plan);
+    let which = match resumed {
+        Some(id) => Which::Resume(id, Some(plan)),
+        None => Which::New(plan),
+    };
+    Ok(What { access, which, prompt, resolver })
+}
+
+/// The provider and the model that the person names, else the provider of the plan, else one that is found here.
+async fn choose_provider(
+    args: &RunArgs,
+    plan: &mut MountPlan,
+    environment: &Environment,
+) -> Result<(), Exit> {
+    if let Some(provider) = &args.provider
+        && let Err(error) = providers::prefer(plan, provider)
+    {
+        render::error(&error, Some("`amplifier provider list` shows the providers that are built in"));
+        return Err(Exit::Usage);
+    }
+    match detect::fill(plan, environment, &Places::of(environment)).await {
+        Ok(None) => {}
+        Ok(Some(found)) => {
+            let (module, reason) = (found.spec.module, found.reason);
+            render::note(&format!("note: no provider is named; `{module}` is used: {reason}"));
+        }
+        Err(error) => {
+            render::error(&error, error.hint());
+            return Err(Exit::Usage);
+        }
+    }
+    if let Some(model) = &args.model {
+        inquire::prefer_model(plan, model);
+    }
+    Ok(())
 }
 
 /// The prompt of the command line, else standard input when somebody piped something in.
@@ -103,17 +141,13 @@ fn prompt(args: &RunArgs) -> Result<Prompt, String> {
     Ok(Prompt::Text(text))
 }
 
-async fn answer(args: &RunArgs, mut which: Which, prompt: Prompt, home: Option<PathBuf>) -> Exit {
-    if let Which::New(plan) | Which::Resume(_, Some(plan)) = &mut which
-        && let Err(exit) = choose_provider(args, plan, &Environment::Process).await
-    {
-        return exit;
-    }
-    let opened = match open_session(args, which, home).await {
+async fn answer(args: &RunArgs, what: What, prompt: Prompt) -> Exit {
+    let opened = match open_session(args, what).await {
         Ok(opened) => opened,
         Err(error) => return refuse_to_open(&error),
     };
     tell_about(&opened);
+    let prompt = with_mentions(&opened, prompt).await;
     let watch = tokio::spawn(cancel_on_interrupt(opened.session.clone()));
     let result = opened.session.execute(prompt).await;
     watch.abort();
@@ -138,51 +172,32 @@ async fn answer(args: &RunArgs, mut which: Which, prompt: Prompt, home: Option<P
     exit
 }
 
-/// The provider and the model that the person names, else the provider of the plan, else one that is found here.
-async fn choose_provider(
-    args: &RunArgs,
-    plan: &mut MountPlan,
-    environment: &Environment,
-) -> Result<(), Exit> {
-    if let Some(provider) = &args.provider
-        && let Err(error) = providers::prefer(plan, provider)
-    {
-        render::error(&error, Some("`amplifier provider list` shows the providers that are built in"));
-        return Err(Exit::Usage);
-    }
-    match detect::fill(plan, environment, &Places::of(environment)).await {
-        Ok(None) => {}
-        Ok(Some(found)) => {
-            render::note(&format!(
-                "note: no provider is named; `{}` is used: {}",
-                found.spec.module, found.reason
-            ));
-        }
-        Err(error) => {
-            render::error(&error, error.hint());
-            return Err(Exit::Usage);
-        }
-    }
-    if let Some(model) = &args.model {
-        inquire::prefer_model(plan, model);
-    }
-    Ok(())
-}
-
-async fn open_session(args: &RunArgs, which: Which, home: Option<PathBuf>) -> Result<OpenSession, AppError> {
-    let environment = Environment::Process;
+async fn open_session(args: &RunArgs, what: What) -> Result<OpenSession, AppError> {
+    let What { access, which, prompt, resolver } = what;
     let tap = (args.output == Output::Jsonl).then(|| Arc::new(Lines) as Arc<dyn RecordTap>);
     open(OpenRequest {
-        home: find_home(home, &environment)?,
+        home: access.home,
         which,
-        working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+        working_dir: access.base,
         strictness: if args.strict { Strictness::Strict } else { Strictness::Lenient },
-        environment,
+        environment: access.environment,
         approval: None,
         display: Some(Arc::new(render::Stderr)),
         tap,
+        prompt,
+        resolver,
     })
     .await
+}
+
+/// The prompt with the files it mentions. A name that nothing has may be a name of something else, and is left alone.
+async fn with_mentions(opened: &OpenSession, prompt: Prompt) -> Prompt {
+    let Prompt::Text(text) = prompt else { return prompt };
+    let (text, failed) = opened.expand(text, Speaker::Person).await;
+    for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
+        render::note(&format!("warning: {}", prompt::describe(failed)));
+    }
+    Prompt::Text(text)
 }
 
 fn refuse_to_open(error: &AppError) -> Exit {
@@ -262,7 +277,7 @@ fn summary(opened: &OpenSession, result: &Result<String, ExecuteError>) -> Value
         "session_id": session.id(),
         "turn": status.turns,
         "usage": {"input_tokens": status.total_input_tokens, "output_tokens": status.total_output_tokens},
-        "cost_usd": status.cost_usd,
+        "cost_usd": opened.cost(),
         "tool_calls": status.tool_invocations,
         "plan_hash": session.plan_hash(),
         "load_report": session.report(),

@@ -35,8 +35,55 @@ impl Desk {
 
     /// Puts a file into the folder the person works in.
     pub fn file(&self, name: &str, text: impl AsRef<[u8]>) -> &Self {
-        std::fs::write(self.work().join(name), text).unwrap();
+        let path = self.work().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
         self
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(name)
+    }
+
+    /// Everything a person saw, without the paths of this machine.
+    pub fn seen(&self, ran: &Ran) -> String {
+        ran.seen().replace(&self.path("").display().to_string(), "<desk>/").replace("<desk>//", "<desk>/")
+    }
+
+    /// A command that finds git, and nothing of whoever runs the tests.
+    pub fn command_with_git(&self, args: &[&str]) -> Command {
+        let mut command = self.command(args);
+        command.envs(git_variables(&self.path("user")));
+        command
+    }
+
+    /// Runs it.
+    pub fn with_git(&self, args: &[&str]) -> Ran {
+        Ran::of(self.command_with_git(args).output().unwrap())
+    }
+
+    /// Commits files to a repository, which is made when it is not there; gives its address and the commit.
+    pub fn commit(&self, repo: &str, files: &[(&str, &str)]) -> (String, String) {
+        let dir = self.path("repos").join(repo);
+        let git = |args: &[&str]| {
+            let mut git = Command::new("git");
+            git.current_dir(&dir).args(args).env_clear().envs(git_variables(&self.path("user")));
+            let output = git.output().expect("git is needed for this test; install it");
+            assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        if !dir.exists() {
+            std::fs::create_dir_all(&dir).unwrap();
+            git(&["init", "--quiet", "--initial-branch=main"]);
+        }
+        for (name, text) in files {
+            let path = dir.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        git(&["add", "--all"]);
+        git(&["commit", "--quiet", "--message=x"]);
+        (format!("git+file://{}@main", dir.display()), git(&["rev-parse", "HEAD"]))
     }
 
     /// Puts a mount plan there.
@@ -95,6 +142,26 @@ impl Ran {
     pub fn seen(&self) -> String {
         format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
     }
+}
+
+/// Where git is, and a person without any settings.
+pub fn git_variables(user: &Path) -> Vec<(String, String)> {
+    std::fs::create_dir_all(user).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "git must be found")]
+    let path = std::env::var("PATH").unwrap();
+    let variables = [
+        ("PATH", path.as_str()),
+        ("HOME", user.to_str().unwrap()),
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_AUTHOR_NAME", "a"),
+        ("GIT_AUTHOR_EMAIL", "a@example.com"),
+        ("GIT_COMMITTER_NAME", "a"),
+        ("GIT_COMMITTER_EMAIL", "a@example.com"),
+        // The same commit on every machine and in every run, for the snapshots.
+        ("GIT_AUTHOR_DATE", "2026-01-01T00:00:00Z"),
+        ("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z"),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 pub fn read(path: &Path) -> String {

@@ -17,14 +17,14 @@ use crate::parts;
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The server. It ends when this process does, because its standard input ends then.
-struct Llama {
+pub struct Llama {
     address: String,
     log: PathBuf,
     _child: Child,
 }
 
 /// The one server, for one test at a time: it answers one request at a time.
-fn llama() -> MutexGuard<'static, Llama> {
+pub fn llama() -> MutexGuard<'static, Llama> {
     static LLAMA: OnceLock<Mutex<Llama>> = OnceLock::new();
     LLAMA.get_or_init(|| Mutex::new(Llama::start())).lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -66,12 +66,19 @@ impl Llama {
 
     /// A plan that asks this server.
     fn plan(&self, orchestrator: &str, more: Value) -> Value {
+        let mut seeded = json!({"seed": 1});
+        seeded.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.plan_of("provider-chat-completions", orchestrator, seeded)
+    }
+
+    /// A plan that asks this server in the words of a provider.
+    pub fn plan_of(&self, provider: &str, orchestrator: &str, more: Value) -> Value {
         let mut config = json!({"base_url": format!("http://{}/v1", self.address), "model": "smollm2", "max_tokens": 12,
-            "temperature": 0, "seed": 1});
+            "temperature": 0, "api_key": "none-needed"});
         config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({
             "session": {"orchestrator": orchestrator, "context": "context-simple"},
-            "providers": [{"module": "provider-chat-completions", "config": config}],
+            "providers": [{"module": provider, "config": config}],
         })
     }
 }
@@ -84,11 +91,11 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn events<'a>(lines: &'a [Value], name: &str) -> Vec<&'a Value> {
+pub fn events<'a>(lines: &'a [Value], name: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["event"]["name"] == name).map(|line| &line["event"]["data"]).collect()
 }
 
-fn run(desk: &Desk, plan: &Value, output: &str, prompt: &str) -> Ran {
+pub fn run(desk: &Desk, plan: &Value, output: &str, prompt: &str) -> Ran {
     desk.plan("llama.json", plan);
     desk.amplifier(&["run", "--plan", "llama.json", "--output", output, prompt])
 }

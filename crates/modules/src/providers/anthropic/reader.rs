@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::super::blocks::{ORIGIN, in_stream, keep_item, read_frame};
 use super::super::wire::{Frame, Piece, Reader, from_body};
 use super::NAME;
+use super::request::ANSWER;
 
 /// The type of the blocks in which items of the service that have no other name are kept.
 pub(super) const KEPT: &str = "anthropic_block";
@@ -21,6 +22,9 @@ pub(super) struct Events {
     // Blocks of the service's own, as they form: the block, and what its input is so far.
     own: BTreeMap<u32, (Value, String)>,
     citations: BTreeMap<u32, Vec<Value>>,
+    // The block of the call that is the answer, and whether others were called.
+    answer: Option<u32>,
+    calls: bool,
 }
 
 impl Reader for Events {
@@ -95,23 +99,39 @@ impl Events {
                 let sealed = RedactedThinkingBlock { data: text("data"), ..RedactedThinkingBlock::default() };
                 vec![Piece::Block { block, content: ContentBlock::RedactedThinking(sealed) }]
             }
-            "tool_use" => {
-                let id = Some(text("id")).filter(|id| !id.is_empty());
-                let mut pieces = vec![Piece::CallStart { block, id, name: text("name") }];
-                // In a stream the input comes afterwards and stands here empty.
-                if let Some(input) = content.get("input").and_then(Value::as_object)
-                    && !input.is_empty()
-                {
-                    let fragment = Value::Object(input.clone()).to_string();
-                    pieces.push(Piece::CallArguments { block, fragment });
-                }
-                pieces
-            }
+            "tool_use" => self.begin_call(block, content),
             _ => {
                 self.own.insert(block, (content.clone(), String::new()));
                 Vec::new()
             }
         })
+    }
+
+    fn begin_call(&mut self, block: u32, content: &Value) -> Vec<Piece> {
+        let text = |key: &str| content.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut pieces = Vec::new();
+        if text("name") == ANSWER {
+            self.answer = Some(block);
+        } else {
+            self.calls = true;
+            let id = Some(text("id")).filter(|id| !id.is_empty());
+            pieces.push(Piece::CallStart { block, id, name: text("name") });
+        }
+        // In a stream the input comes afterwards and stands here empty.
+        if let Some(input) = content.get("input").and_then(Value::as_object)
+            && !input.is_empty()
+        {
+            pieces.push(self.input(block, Value::Object(input.clone()).to_string()));
+        }
+        pieces
+    }
+
+    /// More of a call's input; that of the call that is the answer is text.
+    fn input(&self, block: u32, fragment: String) -> Piece {
+        match self.answer {
+            Some(answer) if answer == block => Piece::Text { block, text: fragment },
+            _ => Piece::CallArguments { block, fragment },
+        }
     }
 
     fn delta(&mut self, block: u32, delta: &Value) -> Vec<Piece> {
@@ -125,7 +145,7 @@ impl Events {
                     input.push_str(&text("partial_json"));
                     Vec::new()
                 }
-                None => vec![Piece::CallArguments { block, fragment: text("partial_json") }],
+                None => vec![self.input(block, text("partial_json"))],
             },
             "citations_delta" => {
                 if let Some(citation) = delta.get("citation") {
@@ -158,6 +178,7 @@ impl Events {
         pieces.push(Piece::Finish(
             match reason {
                 "end_turn" | "stop_sequence" => "stop",
+                "tool_use" if self.answer.is_some() && !self.calls => "stop",
                 "tool_use" => "tool_calls",
                 "max_tokens" | "model_context_window_exceeded" => "length",
                 "refusal" => "content_filter",

@@ -18,6 +18,8 @@ const LEAST_BUDGET: u64 = 1_024;
 const LOW_BUDGET: u64 = 4_096;
 /// The least budget of a task.
 const LEAST_TASK: u64 = 20_000;
+/// The tool by whose input a model answers that does not take the schema of an answer.
+pub(super) const ANSWER: &str = "give_structured_answer";
 /// What the model is told when any JSON will do; the API enforces schemas only.
 const ANY_JSON: &str = "Answer with one JSON document and nothing else.";
 
@@ -31,7 +33,9 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> (Body, Vec<String>) {
         }
     };
     let ceiling = ceiling(ask);
-    let thinking = thinking(ask, config, abilities);
+    let by_tool = schema(ask).filter(|_| !abilities.schemas);
+    // A model that must call a tool may not think first.
+    let thinking = thinking(ask, config, abilities).filter(|_| by_tool.is_none());
     let budget = thinking.as_ref().and_then(|thinking| thinking.get("budget_tokens")?.as_u64());
     let wanted = ask.max_tokens().unwrap_or(ceiling.unwrap_or(USUAL_MAX_TOKENS));
     let least = budget.map_or(0, |budget| budget.saturating_add(config.thinking_budget_buffer));
@@ -41,9 +45,13 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> (Body, Vec<String>) {
     set("max_tokens", Some(json!(most_tokens)));
     set("system", system(ask, config));
     set("messages", Some(messages::all(ask.history, config)));
-    set("tools", tools(ask, config));
-    if ask.request.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
-        set("tool_choice", ask.request.tool_choice.as_ref().and_then(tool_choice));
+    let has_tools = ask.request.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+    set("tools", tools(ask, config, by_tool.as_ref()));
+    match by_tool {
+        Some(_) if has_tools => set("tool_choice", Some(json!({"type": "any"}))),
+        Some(_) => set("tool_choice", Some(json!({"type": "tool", "name": ANSWER}))),
+        None if has_tools => set("tool_choice", ask.request.tool_choice.as_ref().and_then(tool_choice)),
+        None => {}
     }
     if abilities.sampling && thinking.is_none() {
         set("temperature", ask.temperature().map(Value::from));
@@ -91,7 +99,7 @@ fn system(ask: &Ask<'_>, config: &Config) -> Option<Value> {
     (!blocks.is_empty()).then_some(Value::Array(blocks))
 }
 
-fn tools(ask: &Ask<'_>, config: &Config) -> Option<Value> {
+fn tools(ask: &Ask<'_>, config: &Config, answer: Option<&Value>) -> Option<Value> {
     let searches = match said(ask, "enable_web_search") {
         Some(value) => value.as_bool().unwrap_or(false),
         None => config.enable_web_search,
@@ -111,6 +119,9 @@ fn tools(ask: &Ask<'_>, config: &Config) -> Option<Value> {
     let given = ask.request.tools.iter().flatten();
     // Two tools of one name are refused; the service's own was asked for.
     tools.extend(given.filter(|spec| !(searches && spec.name == "web_search")).map(|spec| tool(spec)));
+    tools.extend(answer.map(|schema| {
+        json!({"name": ANSWER, "description": "Gives the answer in the wanted shape.", "input_schema": schema})
+    }));
     if let (Some(Value::Object(last)), true) = (tools.last_mut(), config.enable_prompt_caching) {
         last.insert("cache_control".to_owned(), mark(config));
     }
@@ -234,12 +245,18 @@ fn output_config(ask: &Ask<'_>, config: &Config, abilities: Abilities) -> Option
     if let Some(total) = task_budget(ask, config, abilities) {
         wire.insert("task_budget".to_owned(), json!({"type": "tokens", "total": total}));
     }
-    if let Some(ResponseFormat::JsonSchema { json_schema, .. }) = ask.response_format() {
-        let mut schema = named_schema(json_schema).1.clone();
-        close(&mut schema);
+    if let Some(schema) = schema(ask).filter(|_| abilities.schemas) {
         wire.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
     }
     (!wire.is_empty()).then_some(Value::Object(wire))
+}
+
+/// The schema of the answer, where one is wanted.
+fn schema(ask: &Ask<'_>) -> Option<Value> {
+    let Some(ResponseFormat::JsonSchema { json_schema, .. }) = ask.response_format() else { return None };
+    let mut schema = named_schema(json_schema).1.clone();
+    close(&mut schema);
+    Some(schema)
 }
 
 fn task_budget(ask: &Ask<'_>, config: &Config, abilities: Abilities) -> Option<u64> {

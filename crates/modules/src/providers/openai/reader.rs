@@ -29,6 +29,8 @@ pub(super) struct Events {
     started: HashSet<u32>,
     calls: bool,
     ended: bool,
+    // Ids of items in the order in which they began, for servers that do not number them.
+    items: Vec<String>,
 }
 
 impl Reader for Events {
@@ -39,7 +41,7 @@ impl Reader for Events {
         let Some(event) = read_frame(frame)? else { return Ok(Vec::new()) };
         let kind = event.get("type").and_then(Value::as_str).unwrap_or(&frame.event);
         let at = |key: &str| event.get(key).and_then(Value::as_u64).and_then(|at| u32::try_from(at).ok());
-        let block = block(at("output_index").unwrap_or_default(), 0);
+        let block = block(at("output_index").unwrap_or_else(|| self.number(&event)), 0);
         let delta = || event.get("delta").and_then(Value::as_str).unwrap_or_default().to_owned();
         let part = block.saturating_add(at("content_index").unwrap_or_default());
         let response = event.get("response").unwrap_or(&Value::Null);
@@ -107,6 +109,17 @@ fn notes(response: &Value) -> Vec<Piece> {
 }
 
 impl Events {
+    /// The number of the item that an event is about, by its id.
+    fn number(&mut self, event: &Value) -> u32 {
+        let id = event.get("item_id").or_else(|| event.pointer("/item/id")).and_then(Value::as_str);
+        let Some(id) = id else { return 0 };
+        let at = self.items.iter().position(|known| known == id).unwrap_or_else(|| {
+            self.items.push(id.to_owned());
+            self.items.len() - 1
+        });
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
     fn say(&mut self, block: u32, text: String) -> Vec<Piece> {
         self.told.insert(block);
         vec![Piece::Text { block, text }]

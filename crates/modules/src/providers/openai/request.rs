@@ -24,13 +24,13 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
     set("store", Some(json!(false)));
     set("max_output_tokens", ask.max_tokens().map(Value::from));
     let effort = effort(ask, config);
-    let thinks = thinks(ask, effort);
-    if !thinks {
+    let thought = thought(ask, effort);
+    if thought == Thought::Unwanted {
         set("temperature", ask.temperature().map(Value::from));
         set("top_p", ask.top_p().map(Value::from));
     }
-    set("reasoning", reasoning(config, effort, thinks));
-    set("include", thinks.then(|| json!(["reasoning.encrypted_content"])));
+    set("reasoning", reasoning(config, effort, thought));
+    set("include", (thought == Thought::Expected).then(|| json!(["reasoning.encrypted_content"])));
     let tools = request.tools.as_deref().filter(|tools| !tools.is_empty());
     set("tools", tools.map(|tools| tools.iter().map(|spec| tool(spec)).collect()));
     if tools.is_some() {
@@ -63,18 +63,25 @@ fn effort<'a>(ask: &Ask<'a>, config: &'a Config) -> Option<&'a str> {
     asked.or(wanted.then_some("high"))
 }
 
-/// Whether the model will reason: because it is known to, or because it is told to.
-fn thinks(ask: &Ask<'_>, effort: Option<&str>) -> bool {
+/// Whether the model will reason.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Thought {
+    Expected,
+    Unwanted,
+}
+
+/// A model reasons because it is known to, or because it is told to.
+fn thought(ask: &Ask<'_>, effort: Option<&str>) -> Thought {
     match (effort, reasons(ask.model)) {
-        (Some("none"), _) | (_, Some(false)) => false,
-        (Some(_), _) | (None, Some(true)) => true,
-        (None, None) => false,
+        (Some("none"), _) | (_, Some(false)) | (None, None) => Thought::Unwanted,
+        (Some(_), _) | (None, Some(true)) => Thought::Expected,
     }
 }
 
-fn reasoning(config: &Config, effort: Option<&str>, thinks: bool) -> Option<Value> {
+fn reasoning(config: &Config, effort: Option<&str>, thought: Thought) -> Option<Value> {
     let mut wire = Map::new();
-    if let Some(effort) = effort.filter(|effort| thinks || *effort == "none") {
+    let expected = thought == Thought::Expected;
+    if let Some(effort) = effort.filter(|effort| expected || *effort == "none") {
         wire.insert("effort".to_owned(), json!(effort));
     }
     let own = match &config.reasoning {
@@ -82,10 +89,10 @@ fn reasoning(config: &Config, effort: Option<&str>, thinks: bool) -> Option<Valu
         _ => None,
     };
     let summary = own.or(config.reasoning_summary.as_deref()).unwrap_or("auto");
-    if thinks && summary != "none" {
+    if expected && summary != "none" {
         wire.insert("summary".to_owned(), json!(summary));
     }
-    if let (Some(context), true) = (&config.reasoning_context, thinks) {
+    if let (Some(context), true) = (&config.reasoning_context, expected) {
         wire.insert("context".to_owned(), json!(context));
     }
     (!wire.is_empty()).then_some(Value::Object(wire))

@@ -12,7 +12,7 @@ use amplifier_core::retry::RetryPolicy;
 use amplifier_protocol::chat::ResponseFormat;
 use schemars::{JsonSchema, schema_for};
 use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::environment::variable;
@@ -225,6 +225,12 @@ impl Seconds {
     }
 }
 
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_secs_f64().serialize(serializer)
+    }
+}
+
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seconds = f64::deserialize(deserializer)?;
@@ -236,7 +242,7 @@ impl<'de> Deserialize<'de> for Seconds {
 }
 
 /// How much of requests and answers events carry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Detail {
     /// Nothing.

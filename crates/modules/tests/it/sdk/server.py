@@ -54,6 +54,7 @@ SHAPES = {
 }
 ANTHROPIC_EVENT, OPENAI_EVENT = TypeAdapter(RawMessageStreamEvent), TypeAdapter(ResponseStreamEvent)
 SIGNATURE = "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds+/=\u00e9"
+CALLS = ("call_1", "call_2")
 SENT, ANSWERS, LOCK = [], [], threading.Lock()
 
 
@@ -65,15 +66,16 @@ def event_bytes(adapter_, event, named):
 
 def anthropic_content(body):
     """Calls tools together when it is offered some and has no results yet, else speaks."""
-    has_results = any(
-        block["type"] == "tool_result" for m in body["messages"] if isinstance(m["content"], list) for block in m["content"]
-    )
+    blocks = [block for m in body["messages"] if isinstance(m["content"], list) for block in m["content"]]
+    has_results = any(block.get("tool_use_id") in ("toolu_01", "toolu_02") for block in blocks)
     thoughts = []
     if body.get("thinking"):
         thoughts = [
             {"type": "thinking", "thinking": "Two parts.\n\nThe first.", "signature": SIGNATURE},
             {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3pzix/LafPsn4aDFIT2Xlxh0L5L8rLVyIw=="},
         ]
+    if body.get("tools", [{}])[-1].get("name") == "give_structured_answer":
+        return [{"type": "tool_use", "id": "toolu_1", "name": "give_structured_answer", "input": {"answer": 42}}], "tool_use"
     if body.get("tools") and not has_results:
         calls = [
             {"type": "tool_use", "id": f"toolu_0{n}", "name": "echo", "input": {"text": f"{n} \u00fc \"q\""}} for n in (1, 2)
@@ -127,7 +129,7 @@ def anthropic_stream(body):
 
 
 def openai_items(body):
-    has_results = any(item.get("type") == "function_call_output" for item in body["input"])
+    has_results = any(item.get("type") == "function_call_output" and item["call_id"] in CALLS for item in body["input"])
     thoughts = []
     if "reasoning.encrypted_content" in (body.get("include") or []):
         summary = [{"type": "summary_text", "text": "**Plan** two calls."}]
@@ -206,7 +208,7 @@ def openai_stream(body):
 
 
 def chat_stream(body):
-    has_results = any(message["role"] == "tool" for message in body["messages"])
+    has_results = any(message.get("tool_call_id") in CALLS for message in body["messages"])
     deltas = [{"role": "assistant", "content": ""}]
     if body.get("tools") and not has_results:
         for n in (1, 2):

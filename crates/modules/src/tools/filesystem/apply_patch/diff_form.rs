@@ -59,8 +59,8 @@ fn lines(diff: &str) -> Result<Vec<&str>, DiffError> {
     }
     let is_header = |line: &&&str| HEADERS.iter().any(|header| line.starts_with(header));
     let top = lines.iter().take_while(is_header).count();
-    let names = lines.iter().zip(lines.iter().skip(1)).take(top);
-    let names = names.into_iter().position(|(old, new)| old.starts_with("--- ") && new.starts_with("+++ "));
+    let mut pairs = lines.iter().zip(lines.iter().skip(1)).take(top);
+    let names = pairs.position(|(old, new)| old.starts_with("--- ") && new.starts_with("+++ "));
     let headers = match names {
         Some(at) => at + 2,
         None if lines.first().is_some_and(|line| line.starts_with("diff --git ")) => top,

@@ -48,13 +48,15 @@ struct DiffForm {
 }
 
 #[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 #[expect(dead_code, reason = "only its schema is used")]
 enum OperationType {
-    CreateFile,
-    UpdateFile,
-    DeleteFile,
+    #[serde(rename = "create_file")]
+    Create,
+    #[serde(rename = "update_file")]
+    Update,
+    #[serde(rename = "delete_file")]
+    Delete,
 }
 
 /// Either form.

@@ -1,0 +1,164 @@
+//! Registering bundles and bringing them up to date. Preparing one is `prepare/bundle.rs`'s, the file of names
+//! `registry.rs`'s.
+
+use std::path::PathBuf;
+
+use amplifier_core::clock::Clock;
+use amplifier_sources::fetch::{Freshness, Identity};
+use amplifier_sources::uri::SourceUri;
+use serde::Serialize;
+use serde_json::Map;
+
+use crate::clock::SystemClock;
+use crate::library::Access;
+use crate::lockfile::{self, LOCK_FILE};
+use crate::prepare::{BundleFault, Locking, PrepareOptions, PreparedBundle, prepare_bundle};
+use crate::registry::{Entry, Registry, RegistryError};
+
+/// Registers a bundle under the name it has, or under another one. It is loaded first: a name that leads nowhere helps
+/// nobody.
+pub async fn add(
+    source: &str,
+    name: Option<&str>,
+    access: &Access,
+) -> Result<(String, PreparedBundle), BundleFault> {
+    let uri = absolute(source, access)?;
+    let bundle = prepare_bundle(&uri, access, PrepareOptions::default()).await?;
+    let own = bundle.head().name().map(str::to_owned);
+    let Some(name) = name.map(str::to_owned).or(own) else {
+        return Err(RegistryError::Name { name: String::new() }.into());
+    };
+    Registry::new(&access.home).add(&name, entry(uri, &bundle))?;
+    Ok((name, bundle))
+}
+
+/// An address that means the same in every folder.
+fn absolute(source: &str, access: &Access) -> Result<String, BundleFault> {
+    let uri: SourceUri = source.parse().map_err(amplifier_sources::error::FetchError::from)?;
+    let written = uri.to_string();
+    if written.contains("***") {
+        return Err(RegistryError::Credential { uri: written }.into());
+    }
+    let local = match &uri {
+        SourceUri::File(file) if file.path.starts_with('~') => return Ok(written),
+        SourceUri::File(file) if file.fragment == Default::default() => access.base.join(&file.path),
+        SourceUri::Named { .. } => access.base.join(source),
+        _ => return Ok(written),
+    };
+    match local.canonicalize() {
+        // A fragment cannot be told from the name of such a file.
+        Ok(path) if path.to_string_lossy().contains('#') => Ok(path.display().to_string()),
+        Ok(path) => Ok(format!("file://{}", path.display())),
+        Err(_) => Ok(written),
+    }
+}
+
+fn entry(uri: String, bundle: &PreparedBundle) -> Entry {
+    let head = bundle.head();
+    Entry {
+        uri,
+        name: head.name().map(str::to_owned),
+        version: head.version.as_ref().map(|version| version.text.clone()),
+        description: head.description.as_ref().map(|description| description.text.clone()),
+        loaded_at: Some(SystemClock::default().now()),
+        unknown: Map::new(),
+    }
+}
+
+/// What an update found and did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Update {
+    pub bundle: String,
+    /// What is different now, one line each.
+    pub changes: Vec<String>,
+    /// Sources of which nobody can say without fetching them.
+    pub unknown: Vec<String>,
+    /// The lock that belongs to the bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<PathBuf>,
+}
+
+/// Looks, in the whole closure of a bundle, for branches and tags that moved since they were fetched or locked. Changes
+/// nothing.
+pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFault> {
+    let bundle = prepare_bundle(reference, access, PrepareOptions::default()).await?;
+    let mut update = Update {
+        bundle: reference.to_owned(),
+        changes: Vec::new(),
+        unknown: Vec::new(),
+        lock: bundle.locked.clone(),
+    };
+    let library = &bundle.library;
+    for (uri, fetched) in library.fetched() {
+        match (&uri, &fetched.identity) {
+            (SourceUri::Git(git), Identity::Commit { commit, .. }) => {
+                let latest = library.fetcher().latest_commit(git, library.context()).await?;
+                if latest != *commit {
+                    update.changes.push(format!("`{uri}` moves from {commit} to {latest}"));
+                }
+            }
+            (_, Identity::Local) => {}
+            _ => update.unknown.push(uri.to_string()),
+        }
+    }
+    Ok(update)
+}
+
+/// An update that was fetched and is not written down yet.
+pub struct Pending {
+    pub update: Update,
+    bundle: PreparedBundle,
+    lock: amplifier_sources::lock::BundleLock,
+}
+
+/// Fetches what is new in the whole closure of a bundle and says what changed. The lock is written by
+/// [`Pending::write`], after somebody has seen it.
+pub async fn update(reference: &str, access: &Access) -> Result<Pending, BundleFault> {
+    let options = PrepareOptions { locking: Locking::Ignored, ..PrepareOptions::default() };
+    let before = prepare_bundle(reference, access, options).await?;
+    let locked = match lockfile::folder_of(&before) {
+        Ok(folder) => lockfile::read(&folder)?.map(|lock| (folder.join(LOCK_FILE), lock)),
+        Err(_) => None,
+    };
+    let old = match &locked {
+        Some((_, lock)) => lock.clone(),
+        None => lockfile::closure(&before).await?,
+    };
+    let fresh = Access { freshness: Freshness::Refresh, ..access.clone() };
+    let bundle = prepare_bundle(reference, &fresh, options).await?;
+    let lock = lockfile::closure(&bundle).await?;
+    let update = Update {
+        bundle: reference.to_owned(),
+        changes: old.changes(&lock).iter().map(ToString::to_string).collect(),
+        unknown: Vec::new(),
+        lock: locked.map(|(path, _)| path),
+    };
+    Ok(Pending { update, bundle, lock })
+}
+
+impl Pending {
+    /// Writes the lock, if the bundle has one, and what the registry says about the bundle.
+    pub fn write(&self, access: &Access) -> Result<(), BundleFault> {
+        if self.update.lock.is_some() && !self.update.changes.is_empty() {
+            lockfile::write(&self.bundle, &self.lock)?;
+        }
+        let registry = Registry::new(&access.home);
+        if let Some(old) = registry.read()?.bundles.remove(&self.update.bundle) {
+            let unknown = old.unknown.clone();
+            registry.refresh(&self.update.bundle, Entry { unknown, ..entry(old.uri, &self.bundle) })?;
+        }
+        Ok(())
+    }
+}
+
+/// Locks a bundle as it stands: what it would run with now.
+pub async fn lock(reference: &str, access: &Access) -> Result<(PathBuf, usize), BundleFault> {
+    let options = PrepareOptions { locking: Locking::Ignored, ..PrepareOptions::default() };
+    let bundle = prepare_bundle(reference, access, options).await?;
+    lockfile::folder_of(&bundle)?;
+    if !bundle.missing.is_empty() {
+        return Err(BundleFault::Modules { problems: bundle.missing });
+    }
+    let lock = lockfile::closure(&bundle).await?;
+    Ok((lockfile::write(&bundle, &lock)?, lock.sources.len()))
+}

@@ -1,0 +1,271 @@
+//! From a reference to a bundle that is ready: loaded, composed, its modules on this machine. Sessions opened from it need
+//! no network. Opening them is `open.rs`'s.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use amplifier_bundle::bundle::Head;
+use amplifier_bundle::error::BundleError;
+use amplifier_bundle::home::Source;
+use amplifier_bundle::include::LoadOptions;
+use amplifier_bundle::load::{LoadedBundle, load_bundle};
+use amplifier_bundle::notice::{Notice, Strictness};
+use amplifier_core::contracts::ModuleSourceResolver;
+use amplifier_core::validate::MountPlanValidator;
+use amplifier_protocol::mount_plan::MountPlan;
+use amplifier_sources::fetch::{FetchContext, Freshness};
+use amplifier_sources::lock::BundleLock;
+use amplifier_sources::resolver::SourceResolver;
+use amplifier_sources::uri::SourceUri;
+use futures_util::stream::{self, StreamExt};
+
+use super::fault::BundleFault;
+use crate::library::{Access, Library};
+use crate::lockfile::{self, LOCK_FILE};
+use crate::prompt::PromptParts;
+use crate::registry::Registry;
+use crate::resolver::{self, Sourced};
+use crate::shelf;
+
+/// How many modules are fetched at the same time.
+const FETCHES: usize = 8;
+
+/// Whether a `bundle.lock` beside the bundle counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Locking {
+    /// What it says is what is used; anything else is refused.
+    #[default]
+    Obeyed,
+    /// It is not looked at: a new one is being made.
+    Ignored,
+}
+
+/// How to prepare.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PrepareOptions {
+    pub strictness: Strictness,
+    pub locking: Locking,
+}
+
+/// A bundle that is ready to become sessions.
+pub struct PreparedBundle {
+    /// How it was asked for.
+    pub reference: String,
+    /// What became of its text.
+    pub loaded: LoadedBundle,
+    /// Modules whose source could not be had; a session will say so in its load report.
+    pub missing: Vec<String>,
+    /// The folder of a bundle on this machine, where its lock is or would be.
+    pub own: Option<PathBuf>,
+    /// The lock that was obeyed.
+    pub locked: Option<PathBuf>,
+    pub library: Library,
+}
+
+/// The bundle for which nobody was asked: the one in use, else the built-in one.
+pub fn current(access: &Access) -> Result<String, BundleFault> {
+    let registered = Registry::new(&access.home).read()?;
+    Ok(registered.active.unwrap_or_else(|| shelf::DEFAULT.to_owned()))
+}
+
+/// Prepares a bundle by registered name, path or address.
+pub async fn prepare_bundle(
+    reference: &str,
+    access: &Access,
+    options: PrepareOptions,
+) -> Result<PreparedBundle, BundleFault> {
+    let names = Registry::new(&access.home).read()?.names();
+    let mut library = Library::new(access, names);
+    // A name that is registered is meant, whatever lies in the folder under the same name.
+    let asked = library.address_of(reference).unwrap_or_else(|| as_path(reference, &access.base));
+    let own = own_folder(&library, &asked, &access.base).await;
+    let mut locked = None;
+    if options.locking == Locking::Obeyed
+        && let Some(own) = &own
+        && let Some(lock) = lockfile::read(own)?
+    {
+        locked = Some(own.join(LOCK_FILE));
+        library = library.under_lock(Arc::new(lock), own.clone(), asked.clone());
+    }
+    let options = LoadOptions { strictness: options.strictness, ..LoadOptions::default() };
+    let loaded = load_bundle(&library, &asked, &access.base, &options).await;
+    let loaded = match (loaded, &locked) {
+        (Err(_), Some(lock)) if !library.refused().is_empty() => {
+            return Err(BundleFault::Drift { lock: lock.clone(), problems: library.refused() });
+        }
+        (loaded, _) => loaded.map_err(Box::new)?,
+    };
+    let missing = bring_modules(&library, &loaded).await;
+    if options.strictness == Strictness::Strict && !missing.is_empty() {
+        return Err(BundleFault::Modules { problems: missing });
+    }
+    let prepared = PreparedBundle { reference: reference.to_owned(), loaded, missing, own, locked, library };
+    prepared.refuse_drift()?;
+    Ok(prepared)
+}
+
+/// A name that something in the folder has is a path.
+fn as_path(reference: &str, base: &Path) -> String {
+    match reference.parse() {
+        Ok(SourceUri::Named { .. }) if base.join(reference).exists() => format!("./{reference}"),
+        _ => reference.to_owned(),
+    }
+}
+
+/// The folder a bundle lies in.
+async fn own_folder(library: &Library, asked: &str, base: &Path) -> Option<PathBuf> {
+    if asked.starts_with(shelf::SCHEME) {
+        return None;
+    }
+    let path = match asked.parse::<SourceUri>().ok()? {
+        SourceUri::Namespaced { .. } => return None,
+        SourceUri::Named { .. } => base.join(asked),
+        // A path that needs its suffix is no source yet.
+        SourceUri::File(file) if file.fragment == Default::default() => {
+            let expanded = file
+                .path
+                .strip_prefix("~/")
+                .and_then(|rest| Some(library.context().base.home.as_ref()?.join(rest)));
+            expanded.unwrap_or_else(|| base.join(&file.path))
+        }
+        // What cannot be had is told by the load itself.
+        _ => library.bring(asked).await.ok()?.1.path,
+    };
+    let folder = if path.is_dir() { path } else { path.parent()?.to_path_buf() };
+    folder.canonicalize().ok()
+}
+
+/// Fetches the modules that are not in this program; gives what could not be had.
+async fn bring_modules(library: &Library, loaded: &LoadedBundle) -> Vec<String> {
+    let wanted = resolver::sourced(&loaded.plan.to_json());
+    let fetches = wanted.into_iter().filter(|entry| !entry.native && is_location(&entry.source));
+    let problems = stream::iter(fetches.map(|Sourced { module, source, .. }| async move {
+        let error = library.bring(&source).await.err()?;
+        let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        Some(format!("module `{module}`: {}{hint}", error.chain()))
+    }));
+    problems.buffered(FETCHES).filter_map(|problem| async { problem }).collect().await
+}
+
+/// Whether a source is a place; a name is looked up when the module is wanted.
+fn is_location(source: &str) -> bool {
+    !matches!(source.parse(), Ok(SourceUri::Named { .. } | SourceUri::Namespaced { .. }))
+}
+
+impl PreparedBundle {
+    /// Who the bundle itself says it is, whatever it builds on.
+    pub fn head(&self) -> &Head {
+        let root = self.loaded.graph.files.first();
+        root.map_or(&self.loaded.composed.head, |file| &file.bundle.head)
+    }
+
+    /// What the bundle calls itself, else how it was asked for.
+    pub fn name(&self) -> &str {
+        self.head().name().unwrap_or(&self.reference)
+    }
+
+    /// What is worth telling, of all files and steps.
+    pub fn notices(&self) -> &[Notice] {
+        self.loaded.notices()
+    }
+
+    /// The mount plan, if the bundle says enough to make a session.
+    pub fn plan(&self) -> Result<MountPlan, BundleFault> {
+        let draft = &self.loaded.plan;
+        let json = draft.to_json();
+        let validation = MountPlanValidator::validate(&json);
+        let mut problems: Vec<_> = validation
+            .errors()
+            .map(|check| match draft.place_of(&check.pointer) {
+                Some(place) => format!("{place}: {}", check.message),
+                None => check.message.clone(),
+            })
+            .collect();
+        if problems.is_empty() {
+            match MountPlan::read(&json) {
+                Ok(plan) => return Ok(plan),
+                Err(error) => {
+                    let place = draft.place_of(&error.pointer);
+                    let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+                    problems.push(format!("{place}{error}: {}", error.cause));
+                }
+            }
+        }
+        let lacks_session =
+            json.pointer("/session/orchestrator").is_none() || json.pointer("/session/context").is_none();
+        Err(BundleFault::Incomplete { bundle: self.name().to_owned(), problems, lacks_session })
+    }
+
+    /// What the system prompt of its sessions is made from.
+    pub fn prompt(&self) -> PromptParts {
+        PromptParts::of(&self.loaded, &self.reference)
+    }
+
+    /// Where the modules of its sessions come from: what was fetched, nothing new.
+    pub fn resolver(&self, plan: &MountPlan) -> Option<Arc<dyn ModuleSourceResolver>> {
+        let cx = FetchContext { freshness: Freshness::Offline, ..self.library.context().clone() };
+        let mut sources = SourceResolver::new(Arc::clone(self.library.fetcher()), cx);
+        if let Some(lock) = self.library.lock() {
+            sources = sources.with_lock(Arc::clone(lock));
+        }
+        resolver::for_plan(plan, sources, self.library.home())
+    }
+
+    /// The files of this machine that are part of the bundle and lie outside of its folder, with their hashes.
+    pub(crate) fn neighbours(&self, own: &Path) -> Vec<(String, String)> {
+        let fetched: Vec<_> = self.library.fetched().into_iter().map(|(_, fetched)| fetched.path).collect();
+        let files = self.loaded.graph.files.iter().filter(|file| {
+            let home = &file.bundle.home;
+            home.source == Source::Local
+                && !home.file.starts_with(own)
+                && !home.file.starts_with(shelf::ROOT)
+                && !fetched.iter().any(|path| home.file.starts_with(path))
+        });
+        files.map(|file| (lockfile::relative(&file.bundle.home.file, own), file.hash.clone())).collect()
+    }
+
+    /// Under a lock nothing may differ, however lenient the load was.
+    fn refuse_drift(&self) -> Result<(), BundleFault> {
+        let (Some(lock), Some(path), Some(own)) = (self.library.lock(), &self.locked, &self.own) else {
+            return Ok(());
+        };
+        let mut problems = self.library.refused();
+        problems
+            .extend(self.neighbours(own).into_iter().filter_map(|(name, hash)| differs(lock, &name, &hash)));
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(BundleFault::Drift { lock: path.clone(), problems })
+    }
+}
+
+fn differs(lock: &BundleLock, name: &str, hash: &str) -> Option<String> {
+    match lock.sources.get(name) {
+        None => Some(format!("`{name}` is not in the lock")),
+        Some(locked) if locked.content_hash.hex() == hash => None,
+        Some(locked) => Some(format!(
+            "`{name}` is not what was locked: its content is sha256:{hash}, the lock says {}",
+            locked.content_hash
+        )),
+    }
+}
+
+/// Everything that is wrong with the files of a bundle, when that is why it cannot be loaded.
+pub fn complaints(error: &BundleError) -> Vec<String> {
+    match error {
+        BundleError::Invalid(notices) => notices.iter().map(Notice::render).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The places a [`BundleError`] speaks of, with the line and a caret, for people.
+pub fn rendered(error: &BundleError) -> Vec<String> {
+    match error {
+        BundleError::Invalid(notices) => notices.iter().map(Notice::render).collect(),
+        BundleError::Include { source, place, .. } => match rendered(source) {
+            below if below.is_empty() => place.excerpt().into_iter().collect(),
+            below => below,
+        },
+        error => error.place().and_then(|place| place.excerpt()).into_iter().collect(),
+    }
+}

@@ -1,0 +1,70 @@
+//! Why there is no bundle, or no plan from it.
+
+use std::path::PathBuf;
+
+use amplifier_bundle::error::BundleError;
+use amplifier_sources::error::FetchError;
+use amplifier_sources::lock::LockError;
+
+use crate::files::FileError;
+use crate::registry::RegistryError;
+
+/// Why a bundle is not ready.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BundleFault {
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error(transparent)]
+    Load(#[from] Box<BundleError>),
+    /// Strict, and a module cannot be had.
+    #[error("{}", problems.join("\n"))]
+    Modules { problems: Vec<String> },
+    /// It says too little, or something wrong, to make a session.
+    #[error("bundle `{bundle}` makes no session:\n  {}", problems.join("\n  "))]
+    Incomplete { bundle: String, problems: Vec<String>, lacks_session: bool },
+    /// Something is not what the lock says.
+    #[error("`{}` does not allow this:\n  {}", lock.display(), problems.join("\n  "))]
+    Drift { lock: PathBuf, problems: Vec<String> },
+    #[error("`{}` cannot be used", path.display())]
+    Lock {
+        path: PathBuf,
+        #[source]
+        source: LockError,
+    },
+    /// A lock lies beside a bundle, and this one is not in a folder of this machine.
+    #[error("`{reference}` is not in a folder of this machine, so no lock can be written beside it")]
+    NoFolder { reference: String },
+    #[error(transparent)]
+    Source(#[from] FetchError),
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl BundleFault {
+    /// What the person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Registry(error) => error.hint().map(str::to_owned),
+            Self::Load(error) => match &**error {
+                BundleError::NothingThere { .. } | BundleError::NotFound { .. } => Some(
+                    "name a folder, a file, an address or a registered bundle (`amplifier bundle list`)"
+                        .to_owned(),
+                ),
+                error => error.hint(),
+            },
+            Self::Incomplete { lacks_session: true, .. } => Some(
+                "include `foundation` or `minimal`, or add `session:` with `orchestrator` and `context`"
+                    .to_owned(),
+            ),
+            Self::Drift { .. } => Some(
+                "look at what changed; `amplifier bundle update` shows it and writes a new lock".to_owned(),
+            ),
+            Self::NoFolder { .. } => {
+                Some("write a bundle of your own that includes it, and lock that one".to_owned())
+            }
+            Self::Source(error) => error.hint().map(str::to_owned),
+            _ => None,
+        }
+    }
+}

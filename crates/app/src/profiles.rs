@@ -1,0 +1,244 @@
+//! Profiles for the front ends: the `profile` crate with this home's folders, and a profile that is ready to become sessions.
+//!
+//! What the phases do is the `profile` crate's; here is only what they are done with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use amplifier_bundle::bundle;
+use amplifier_bundle::home::{Home as FileHome, Source};
+use amplifier_bundle::notice::{Notice, Strictness};
+use amplifier_bundle::plan::PlanDraft;
+use amplifier_bundle::yaml::YamlLimits;
+use amplifier_core::contracts::ModuleSourceResolver;
+use amplifier_core::validate::MountPlanValidator;
+use amplifier_profile::mention;
+use amplifier_profile::plan::ProfilePlan;
+use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
+use amplifier_sources::fetch::{Base, FetchContext, Fetcher, Freshness};
+use amplifier_sources::resolver::SourceResolver;
+use amplifier_sources::uri::SourceUri;
+use serde_json::{Map, Value};
+
+pub use amplifier_bundle::bundle::Text;
+pub use amplifier_profile::check::{Check, ProfileSummary, State};
+pub use amplifier_profile::collections::{CollectionSummary, Collections};
+pub use amplifier_profile::compile::{Compiled, Outcome};
+pub use amplifier_profile::steps::{Step, Steps};
+pub use amplifier_profile::sync::{Compilation, SyncReport, SyncStatus};
+pub use amplifier_profile::{ProfileContext, ProfileError, ProfileId, Profiles, Share, ShareName};
+
+use crate::clock::SystemClock;
+use crate::env;
+use crate::library::{self, Access};
+use crate::paths::Home;
+use crate::prompt::{NamedPath, Project, PromptParts};
+use crate::resolver;
+
+/// Why a profile is not ready.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileFault {
+    #[error(transparent)]
+    Profile(#[from] Box<ProfileError>),
+    /// Strict, and something is amiss.
+    #[error("{}", problems.join("\n"))]
+    Strict { problems: Vec<String> },
+    /// It says something that makes no session.
+    #[error("profile `{id}` makes no session:\n  {}", problems.join("\n  "))]
+    Plan { id: String, problems: Vec<String> },
+}
+
+impl ProfileFault {
+    /// What the person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Profile(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+impl From<ProfileError> for ProfileFault {
+    fn from(error: ProfileError) -> Self {
+        Self::Profile(Box::new(error))
+    }
+}
+
+/// The collections and profiles of a home.
+pub fn profiles(access: &Access) -> Profiles {
+    with(access, Arc::new(library::fetcher(&access.home, &access.environment)))
+}
+
+fn with(access: &Access, fetcher: Arc<Fetcher>) -> Profiles {
+    let profiles = Profiles::new(Share::new(access.home.share()), fetcher, Arc::new(SystemClock::default()));
+    match access.environment.get(env::HOME) {
+        Some(home) => profiles.with_user_home(home),
+        None => profiles,
+    }
+}
+
+/// A source as it may be shown: without its credentials.
+pub fn shown_source(source: &str) -> String {
+    source.parse::<SourceUri>().map_or_else(|_| source.to_owned(), |uri| uri.to_string())
+}
+
+/// What the work is done with.
+pub fn context(access: &Access, steps: Arc<dyn Steps>) -> ProfileContext {
+    let (freshness, progress) = (access.freshness, Arc::clone(&access.progress));
+    ProfileContext { freshness, progress, steps, cancel: access.cancel.clone() }
+}
+
+/// A profile that is ready to become sessions.
+pub struct PreparedProfile {
+    pub id: ProfileId,
+    plan: ProfilePlan,
+    profiles: Profiles,
+    home: Home,
+    fetcher: Arc<Fetcher>,
+    base: Base,
+}
+
+/// Prepares a profile: compiles what is not, and makes its plan.
+pub async fn prepare_profile(
+    id: &ProfileId,
+    access: &Access,
+    strictness: Strictness,
+) -> Result<PreparedProfile, ProfileFault> {
+    let fetcher = Arc::new(library::fetcher(&access.home, &access.environment));
+    let profiles = with(access, Arc::clone(&fetcher));
+    let cx = context(access, Arc::new(amplifier_profile::steps::Silent));
+    profiles.compile(id, &cx).await?;
+    let plan = profiles.plan(id, PlanForm::Nested)?;
+    let stops: Vec<_> = plan.notices().iter().filter(|notice| notice.stops(strictness)).collect();
+    if !stops.is_empty() {
+        return Err(ProfileFault::Strict { problems: stops.into_iter().map(Notice::render).collect() });
+    }
+    let user_home = access.environment.get(env::HOME).map(PathBuf::from);
+    let base = Base { home: user_home, ..Base::at(&access.base) };
+    Ok(PreparedProfile { id: id.clone(), plan, profiles, home: access.home.clone(), fetcher, base })
+}
+
+impl PreparedProfile {
+    /// What is worth telling about its texts.
+    pub fn notices(&self) -> &[Notice] {
+        self.plan.notices()
+    }
+
+    /// The plan whose values know where they were set.
+    pub fn draft(&self) -> &PlanDraft {
+        &self.plan.plan
+    }
+
+    /// The plan as the specification writes it.
+    pub fn written(&self, form: PlanForm) -> Result<Value, ProfileFault> {
+        match form {
+            PlanForm::Nested => Ok(self.plan.plan.to_json()),
+            PlanForm::Strings => Ok(self.profiles.plan(&self.id, form)?.plan.to_json()),
+        }
+    }
+
+    /// The mount plan.
+    pub fn plan(&self) -> Result<MountPlan, ProfileFault> {
+        let draft = self.draft();
+        let json = draft.to_json();
+        let place =
+            |pointer: &str| draft.place_of(pointer).map(|place| format!("{place}: ")).unwrap_or_default();
+        let validation = MountPlanValidator::validate(&json);
+        let problems: Vec<_> =
+            validation.errors().map(|check| format!("{}{}", place(&check.pointer), check.message)).collect();
+        let refuse = |problems| ProfileFault::Plan { id: self.id.to_string(), problems };
+        if !problems.is_empty() {
+            return Err(refuse(problems));
+        }
+        MountPlan::read(&json)
+            .map_err(|error| refuse(vec![format!("{}{error}: {}", place(&error.pointer), error.cause)]))
+    }
+
+    /// What the system prompt of its sessions is made from: its body, and its context folders for mentions.
+    pub fn prompt(&self) -> Result<PromptParts, ProfileFault> {
+        let profile = &self.plan.profile;
+        let roots = mention::roots(profile, PathBuf::new())?;
+        let namespaces = roots.namespaces.into_iter().map(|(name, path)| NamedPath { name, path });
+        Ok(PromptParts {
+            bundle: Some(self.id.to_string()),
+            instruction: profile.composed.instruction.as_ref().map(|body| body.text.text.clone()),
+            context: Vec::new(),
+            namespaces: namespaces.collect(),
+            project: Project::Read,
+        })
+    }
+
+    /// Where the modules of its sessions come from: its own folders, nothing new.
+    pub fn resolver(&self, plan: &MountPlan) -> Option<Arc<dyn ModuleSourceResolver>> {
+        let cx = FetchContext { freshness: Freshness::Offline, ..FetchContext::new(self.base.clone()) };
+        let sources = SourceResolver::new(Arc::clone(&self.fetcher), cx);
+        resolver::for_plan(plan, sources, &self.home)
+    }
+}
+
+/// An agent of a plan as others are written: that of a profile is a whole file, whose head says what it changes.
+pub fn unfolded(agent: &Map<String, Value>) -> Map<String, Value> {
+    let Some(content) = agent.get("content").and_then(Value::as_str) else { return agent.clone() };
+    let mut found = agent.clone();
+    found.remove("content");
+    let source = Source::Fetched { uri: "a profile".to_owned(), pinned: None };
+    let home = Arc::new(FileHome::new("/agents/agent.md".into(), "/agents".into(), source));
+    let mut put = |key: &str, value: Value| {
+        found.entry(key.to_owned()).or_insert(value);
+    };
+    let Ok((file, _)) = bundle::read(content.as_bytes().to_vec(), &home, &YamlLimits::default()) else {
+        // A head that cannot be read is no reason to lose the words.
+        put("instruction", Value::from(content));
+        return found;
+    };
+    let texts = [
+        ("name", &file.head.name),
+        ("description", &file.head.description),
+        ("instruction", &file.instruction),
+    ];
+    for (key, text) in texts {
+        if let Some(text) = text {
+            put(key, Value::from(text.text.as_str()));
+        }
+    }
+    for (key, list) in [("providers", &file.providers), ("tools", &file.tools), ("hooks", &file.hooks)] {
+        if list.place.is_some() {
+            put(key, list.entries.iter().map(|module| module.node.to_json()).collect());
+        }
+    }
+    for (key, node) in file
+        .session
+        .iter()
+        .map(|node| ("session", node))
+        .chain(file.models.iter().map(|(key, node)| (key.as_str(), node)))
+    {
+        put(key, node.to_json());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_agent_of_a_profile_is_read_like_any_other() {
+        let plain = json!({"content": "You are an expert.", "metadata": {"source": "f:agents/a.md"}});
+        let read = |value: Value| Value::Object(unfolded(value.as_object().unwrap()));
+        assert_eq!(
+            read(plain),
+            json!({"metadata": {"source": "f:agents/a.md"}, "instruction": "You are an expert."})
+        );
+        let full =
+            "---\nmeta:\n  name: a\n  description: helps\ntools:\n- module: tool-bash\n---\n\nBe brief.\n";
+        assert_eq!(
+            read(json!({"content": full})),
+            json!({"name": "a", "description": "helps", "instruction": "Be brief.", "tools": [{"module": "tool-bash"}]})
+        );
+        assert_eq!(read(json!({"instruction": "x"})), json!({"instruction": "x"}));
+        assert_eq!(read(json!({"content": "---\na: [\n---\nx"}))["instruction"], "---\na: [\n---\nx");
+    }
+}

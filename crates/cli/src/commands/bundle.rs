@@ -1,0 +1,131 @@
+//! `amplifier bundle …`: names of bundles, and the bundle in use. Looking into one is in `bundle/look.rs`, bringing one up
+//! to date in `bundle/update.rs`.
+
+use std::path::PathBuf;
+
+use amplifier_app::bundles;
+use amplifier_app::library::Access;
+use amplifier_app::prepare;
+use amplifier_app::registry::{Registry, RegistryError};
+use amplifier_app::shelf;
+use serde_json::json;
+
+use super::load;
+use crate::args::{AddArgs, BundleCommand, Form, ListArgs, NameArgs};
+use crate::exit::Exit;
+use crate::render;
+
+mod look;
+mod update;
+
+/// Where the column of descriptions begins.
+const DESCRIPTIONS: usize = 22;
+
+/// `amplifier bundle …`.
+pub fn run(command: &BundleCommand, home: Option<PathBuf>) -> Exit {
+    let access = match load::access(home) {
+        Ok(access) => access,
+        Err(exit) => return exit,
+    };
+    match command {
+        BundleCommand::Add(args) => load::block_on(add(args, &access)),
+        BundleCommand::List(args) => list(args, &access),
+        BundleCommand::Remove(args) => remove(args, &access),
+        BundleCommand::Use(args) => activate(args, &access),
+        BundleCommand::Current(args) => current(args, &access),
+        BundleCommand::Show(args) => load::block_on(look::show(args, &access)),
+        BundleCommand::Tree(args) => load::block_on(look::tree(args, &access)),
+        BundleCommand::Validate(args) => load::block_on(look::validate(args, &access)),
+        BundleCommand::Update(args) => load::block_on(update::update(args, &access)),
+        BundleCommand::Lock(args) => load::block_on(update::lock(args, &access)),
+    }
+}
+
+async fn add(args: &AddArgs, access: &Access) -> Exit {
+    match bundles::add(&args.source, args.name.as_deref(), access).await {
+        Ok((name, bundle)) => {
+            load::tell(&bundle);
+            render::out(&format!("`{name}` is registered; `amplifier bundle use {name}` puts it in use"));
+            Exit::Success
+        }
+        Err(fault) => load::refuse(&fault),
+    }
+}
+
+fn list(args: &ListArgs, access: &Access) -> Exit {
+    let registered = match Registry::new(&access.home).read() {
+        Ok(registered) => registered,
+        Err(error) => return refuse(&error),
+    };
+    let active = registered.active.as_deref().unwrap_or(shelf::DEFAULT);
+    let built_in = shelf::BUNDLES.iter().filter(|(name, _)| !registered.bundles.contains_key(*name));
+    if args.output == Form::Json {
+        let built_in = built_in.map(|(name, description)| {
+            json!({"name": name, "source": format!("{}{name}", shelf::SCHEME), "description": description, "active": *name == active})
+        });
+        let named = registered.bundles.iter().map(|(name, entry)| {
+            json!({"name": name, "source": entry.uri, "version": entry.version, "description": entry.description, "active": name == active})
+        });
+        render::json(&json!({ "bundles": named.chain(built_in).collect::<Vec<_>>() }));
+        return Exit::Success;
+    }
+    let row = |name: &str, source: &str, description: &str| {
+        let mark = if name == active { " (in use)" } else { "" };
+        let text = if description.is_empty() { source.to_owned() } else { format!("{description} {source}") };
+        render::out(&render::entry(name, &format!("{text}{mark}"), DESCRIPTIONS));
+    };
+    for (name, entry) in &registered.bundles {
+        row(name, &entry.uri, entry.description.as_deref().unwrap_or_default());
+    }
+    for (name, description) in built_in {
+        row(name, "(built in)", description);
+    }
+    Exit::Success
+}
+
+fn remove(args: &NameArgs, access: &Access) -> Exit {
+    match Registry::new(&access.home).remove(&args.name) {
+        Ok(entry) => {
+            render::out(&format!("`{}` is forgotten; it stood for `{}`", args.name, entry.uri));
+            Exit::Success
+        }
+        Err(RegistryError::Unknown { name }) if shelf::has(&name) => {
+            render::note(&format!("error: `{name}` is built in and cannot be removed"));
+            Exit::Usage
+        }
+        Err(error) => refuse(&error),
+    }
+}
+
+fn activate(args: &NameArgs, access: &Access) -> Exit {
+    match Registry::new(&access.home).activate(&args.name) {
+        Ok(()) => {
+            render::out(&format!("`{}` is in use", args.name));
+            Exit::Success
+        }
+        Err(error) => refuse(&error),
+    }
+}
+
+fn current(args: &ListArgs, access: &Access) -> Exit {
+    match prepare::current(access) {
+        Ok(name) => {
+            match args.output {
+                Form::Json => render::json(&json!({ "name": name })),
+                Form::Text => render::out(&name),
+            }
+            Exit::Success
+        }
+        Err(fault) => load::refuse(&fault),
+    }
+}
+
+fn refuse(error: &RegistryError) -> Exit {
+    render::error(error, error.hint());
+    match error {
+        RegistryError::Name { .. } | RegistryError::Unknown { .. } | RegistryError::Taken { .. } => {
+            Exit::Usage
+        }
+        _ => Exit::Failure,
+    }
+}

@@ -1,0 +1,46 @@
+//! `amplifier cache …`.
+
+use serde_json::json;
+
+use crate::desk::Desk;
+
+#[test]
+fn what_was_fetched_is_listed_checked_and_cleared() {
+    let desk = Desk::new();
+    assert_eq!(desk.amplifier(&["cache", "list"]).stdout, "nothing is kept\n");
+    let (lib, commit) = desk.commit("lib", &[("bundle.yaml", "bundle: {name: lib}\n")]);
+    desk.file("b/bundle.yaml", format!("bundle: {{name: mine}}\nincludes: [minimal, \"{lib}\"]\n"));
+    assert_eq!(desk.with_git(&["plan", "hash", "--bundle", "b"]).code, 0);
+    let listed = desk.amplifier(&["cache", "list", "--output", "json"]).json();
+    assert_eq!(
+        (listed["entries"][0]["key"].clone(), listed["entries"][0]["source"].clone()),
+        (json!(commit), json!(lib))
+    );
+    let text = desk.amplifier(&["cache", "list"]);
+    assert!(text.stdout.contains(&commit[..12]) && text.stdout.contains(&lib), "{}", text.stdout);
+    assert_eq!(desk.amplifier(&["cache", "verify"]).code, 0);
+    std::fs::write(desk.home().join("cache/git").join(&commit).join("bundle.yaml"), "changed\n").unwrap();
+    let verified = desk.amplifier(&["cache", "verify"]);
+    assert_eq!(verified.code, 1, "{}", verified.seen());
+    assert!(verified.stdout.contains("bundle.yaml"), "{}", verified.stdout);
+    assert_eq!(desk.amplifier(&["cache", "clear", "ffff"]).stdout, "0 removed\n");
+    assert_eq!(desk.amplifier(&["cache", "clear", &commit[..6]]).stdout, "1 removed\n");
+    assert_eq!(desk.amplifier(&["cache", "list"]).stdout, "nothing is kept\n");
+    assert_eq!(desk.with_git(&["plan", "hash", "--bundle", "b"]).code, 0);
+}
+
+#[test]
+fn offline_takes_what_is_here_and_says_what_is_not() {
+    let desk = Desk::new();
+    let (lib, _) = desk.commit("lib", &[("bundle.yaml", "bundle: {name: lib}\n")]);
+    desk.file("b/bundle.yaml", format!("bundle: {{name: mine}}\nincludes: [minimal, \"{lib}\"]\n"));
+    let run = |more: &[&str]| {
+        let args = [&["run", "--bundle", "b", "--provider", "mock", "--strict"][..], more, &["hi"]].concat();
+        desk.with_git(&args)
+    };
+    let refused = run(&["--offline"]);
+    assert_eq!(refused.code, 2, "{}", refused.seen());
+    assert!(refused.stderr.contains("not in the cache"), "{}", refused.stderr);
+    assert_eq!(run(&[]).code, 0);
+    assert_eq!(run(&["--offline"]).code, 0);
+}
