@@ -154,17 +154,18 @@ pub struct RunArgs {
     #[command(flatten)]
     pub choice: PlanChoice,
 
-    /// Fetch nothing: use what is here.
-    #[arg(long)]
-    pub offline: bool,
-
-    /// The provider to ask, such as `anthropic`, before those of the plan. Without either, the one that is found here.
+    /// The provider to ask, such as `anthropic`, before those of the plan or bundle; where none is named, one that is
+    /// found here.
     #[arg(long, short, value_name = "PROVIDER", conflicts_with = "resume")]
     pub provider: Option<String>,
 
     /// The model to ask, instead of the provider's usual one.
     #[arg(long, short, value_name = "MODEL", conflicts_with = "resume")]
     pub model: Option<String>,
+
+    /// Fetch nothing: use what is here.
+    #[arg(long)]
+    pub offline: bool,
 
     /// Go on with this session instead of opening a new one.
     #[arg(long, value_name = "SESSION")]

@@ -39,8 +39,8 @@ fn main() -> ExitCode {
         Command::Collection(command) => commands::collection::run(&command, args.home),
         Command::Profile(command) => commands::profile::run(&command, args.home),
         Command::Cache(command) => commands::cache::run(&command, args.home),
-        Command::Run(run) => commands::run::run(&run, args.home),
         Command::Provider(command) => commands::provider::run(&command),
+        Command::Run(run) => commands::run::run(&run, args.home),
     };
     exit.into()
 }

@@ -105,10 +105,8 @@ async fn choose_provider(
     match detect::fill(plan, environment, &Places::of(environment)).await {
         Ok(None) => {}
         Ok(Some(found)) => {
-            render::note(&format!(
-                "note: no provider is named; `{}` is used: {}",
-                found.spec.module, found.reason
-            ));
+            let (module, reason) = (found.spec.module, found.reason);
+            render::note(&format!("note: no provider is named; `{module}` is used: {reason}"));
         }
         Err(error) => {
             render::error(&error, error.hint());

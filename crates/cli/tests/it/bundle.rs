@@ -45,9 +45,15 @@ fn files_that_a_prompt_mentions_come_with_it_and_strange_ones_are_told() {
 }
 
 #[test]
-fn without_a_name_the_built_in_bundle_is_run_and_says_that_it_needs_a_provider() {
+fn without_a_name_the_built_in_bundle_is_run_with_a_provider_that_is_named_or_found() {
     let desk = Desk::new();
-    assert_snapshot!("no_provider", desk.amplifier(&["run", "hi"]).seen());
+    let ran = crate::provider::with(&desk, &[], &["run", "hi"]);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(
+        ran.stderr.starts_with("error: no provider is named, and none was found here\n"),
+        "{}",
+        ran.stderr
+    );
     let ran = desk.amplifier(&["run", "--provider", "mock", "--output", "json", "hi"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.seen());
     let report = ran.json()["load_report"]["modules"].to_string();

@@ -110,7 +110,7 @@ fn closed() -> SocketAddr {
 }
 
 /// Runs with these variables; servers are looked for where nobody is unless a variable says otherwise.
-fn with(desk: &Desk, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+pub fn with(desk: &Desk, variables: &[(&str, &str)], args: &[&str]) -> Ran {
     let nobody = closed().to_string();
     let mut command = desk.command(args);
     command.env("OLLAMA_HOST", &nobody).env("LLAMA_CPP_HOST", &nobody);
