@@ -2,7 +2,7 @@
 //!
 //! Three phases, each a method of [`Profiles`]: `sync` brings collections to `share/profiles/<collection>/<profile>/profile.md`
 //! ([`collections`], [`extract`]); `compile` resolves every reference of a profile into folders beside that file, and writes
-//! `profile.lock` ([`chain`], [`reference`], [`compile`], [`lock_file`]); `plan` makes the mount plan ([`plan`]), whose
+//! `profile.lock` ([`chain`], [`mod@reference`], [`compile`], [`lock_file`]); `plan` makes the mount plan ([`plan`]), whose
 //! hints the [`resolver`] turns into folders at run time. It opens no session and runs nothing it has fetched.
 
 pub mod chain;
