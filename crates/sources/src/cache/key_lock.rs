@@ -22,8 +22,15 @@ const MOST_BYTES: u64 = 256;
 /// The right to fetch one thing, until it is dropped.
 #[derive(Debug)]
 pub struct KeyLock {
-    // Closing the file releases the lock.
-    _file: File,
+    file: File,
+}
+
+impl Drop for KeyLock {
+    /// Closing the file is not enough: a program that is just being started has a copy of it until it runs, and would hold
+    /// the lock that long. Should unlocking fail, the last close still releases it.
+    fn drop(&mut self) {
+        drop(self.file.unlock());
+    }
 }
 
 impl KeyLock {
@@ -40,7 +47,7 @@ impl KeyLock {
         file.set_len(0)
             .and_then(|()| write!(file, "process {}", std::process::id()))
             .map_err(at("write the lock"))?;
-        Ok(Some(Self { _file: file }))
+        Ok(Some(Self { file }))
     }
 
     /// Waits for the lock, telling who holds it.
