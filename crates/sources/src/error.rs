@@ -141,17 +141,7 @@ impl FetchError {
 
     /// The error and its causes in one line, for places that keep a text.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            let said = error.to_string();
-            if !text.ends_with(&said) {
-                text.push_str(": ");
-                text.push_str(&said);
-            }
-            cause = error.source();
-        }
-        text
+        amplifier_core::error::chain(self)
     }
 }
 

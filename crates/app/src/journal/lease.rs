@@ -6,7 +6,6 @@
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
@@ -16,11 +15,6 @@ use crate::files::{FileError, private};
 
 /// More than any owner's text; what is longer was not written by us.
 const MAX_BYTES: u64 = 4096;
-
-/// How long a lease that was just given up may still be held. A program that its last holder is starting has a copy of
-/// every open file until it runs, and the lock with it; on a busy machine that takes a moment.
-const PATIENCE: Duration = Duration::from_millis(400);
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Who holds a lease, as the next one is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,10 +43,17 @@ pub enum LeaseError {
 #[derive(Debug)]
 pub struct Lease {
     path: PathBuf,
-    // Closing the file releases the lock.
-    _file: File,
+    file: File,
     text: String,
     generation: u64,
+}
+
+impl Drop for Lease {
+    /// Closing the file is not enough: a program that is just being started has a copy of it until it runs, and would hold
+    /// the lock that long. Should unlocking fail, the last close still releases it.
+    fn drop(&mut self) {
+        drop(self.file.unlock());
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -86,18 +87,13 @@ impl Lease {
         let at = |action| FileError::at(action, path);
         let mut file =
             private().read(true).write(true).create(true).truncate(false).open(path).map_err(at("open"))?;
-        let begun = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => {
-                    let owner =
-                        read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
-                    return Err(LeaseError::Held { owner, path: path.to_owned() });
-                }
-                Err(TryLockError::Error(source)) => return Err(at("lock")(source).into()),
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let owner = read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
+                return Err(LeaseError::Held { owner, path: path.to_owned() });
             }
+            Err(TryLockError::Error(source)) => return Err(at("lock")(source).into()),
         }
         let old = read_text(&mut file).map_err(at("read"))?;
         let generation = parse(&old).map_or(0, |held| held.generation) + 1;
@@ -108,7 +104,7 @@ impl Lease {
         text.push_str(&" ".repeat(old.trim_end_matches('\n').len().saturating_sub(text.len())));
         text.push('\n');
         file.rewind().and_then(|()| file.write_all(text.as_bytes())).map_err(at("write"))?;
-        let lease = Self { path: path.to_owned(), _file: file, text, generation };
+        let lease = Self { path: path.to_owned(), file, text, generation };
         // Between opening and locking the file may have been removed; then the lock is on nothing.
         lease.check()?;
         Ok(lease)
@@ -168,6 +164,17 @@ mod tests {
         let second = Lease::acquire(&path, owner("second")).unwrap();
         assert_eq!(second.generation(), 2);
         second.check().unwrap();
+    }
+
+    #[test]
+    fn a_lease_given_up_is_free_although_a_program_being_started_still_has_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lease");
+        let first = Lease::acquire(&path, owner("first")).unwrap();
+        let copy = first.file.try_clone().unwrap();
+        drop(first);
+        Lease::acquire(&path, owner("second")).unwrap();
+        drop(copy);
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! `provider-ollama`: an Ollama server, by its own protocol, which tells and sets what Chat Completions cannot: the window
 //! and whether to think. `request.rs` maps what is asked, `reader.rs` what is answered.
 
-use std::sync::Arc;
-
-use amplifier_core::contracts::{Module, Mounted, TaskFailure};
-use amplifier_core::coordinator::Coordinator;
+use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::llm_error::LlmError;
@@ -173,13 +170,7 @@ impl Module for Ollama {
         let mut settings = settings.with_base_url(cx, &["OLLAMA_HOST"], Some(USUAL_PLACE)).await;
         settings.base_url = settings.base_url.as_deref().map(address);
         let service = Native { config, key: settings.key().map(str::to_owned) };
-        let provider = Arc::new(WireProvider::new(service, settings, cx).await?);
-        cx.mount_provider(provider.clone());
-        cx.on_session_ready(async move |_: Coordinator| {
-            provider.get_ready().await;
-            Ok::<(), TaskFailure>(())
-        });
-        Ok(Mounted::Ready)
+        WireProvider::mount_and_learn(service, settings, cx).await
     }
 }
 

@@ -1,10 +1,7 @@
 //! `provider-vllm`: a vLLM server. It speaks Chat Completions; what is its own is where it is, that it needs no key, and
 //! that it tells how much its model can take.
 
-use std::sync::Arc;
-
-use amplifier_core::contracts::{Module, Mounted, TaskFailure};
-use amplifier_core::coordinator::Coordinator;
+use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::llm_error::LlmError;
@@ -91,13 +88,7 @@ impl Module for Vllm {
             default_model: "openai/gpt-oss-20b".to_owned(),
         };
         let service = Served(Protocol::new(about, config, &settings));
-        let provider = Arc::new(WireProvider::new(service, settings, cx).await?);
-        cx.mount_provider(provider.clone());
-        cx.on_session_ready(async move |_: Coordinator| {
-            provider.get_ready().await;
-            Ok::<(), TaskFailure>(())
-        });
-        Ok(Mounted::Ready)
+        WireProvider::mount_and_learn(service, settings, cx).await
     }
 }
 

@@ -94,3 +94,20 @@ fn holder(path: &Path) -> Option<String> {
     file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
     Some(text).filter(|text| !text.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_given_up_is_free_although_a_program_being_started_still_has_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        let first = KeyLock::try_acquire(&path).unwrap().unwrap();
+        assert!(KeyLock::try_acquire(&path).unwrap().is_none());
+        let copy = first.file.try_clone().unwrap();
+        drop(first);
+        assert!(KeyLock::try_acquire(&path).unwrap().is_some());
+        drop(copy);
+    }
+}

@@ -75,9 +75,7 @@ impl TranscriptError {
 
     /// The error and its causes in one line.
     pub(super) fn chain(&self) -> String {
-        let first: &dyn std::error::Error = self;
-        let causes = std::iter::successors(Some(first), |error| error.source());
-        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+        amplifier_core::error::chain(self)
     }
 }
 

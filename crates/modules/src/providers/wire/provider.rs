@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::cancel::CancelLevel;
-use amplifier_core::contracts::{Provider, ProviderCx, TaskFailure};
+use amplifier_core::contracts::{Mounted, Provider, ProviderCx, TaskFailure};
+use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::content::ContentBlock;
@@ -102,10 +103,20 @@ impl<S: Service> WireProvider<S> {
         learnt
     }
 
-    /// What it can say before it is asked: looks at the default model of services whose models differ.
-    pub(crate) async fn get_ready(&self) {
-        let model = self.settings.default_model.as_deref().unwrap_or(&self.about.default_model);
-        drop(self.learn(model).await);
+    /// Mounts it, and looks at the default model once everything stands: for services whose models differ.
+    pub(crate) async fn mount_and_learn(
+        service: S,
+        settings: Settings,
+        cx: &MountCx,
+    ) -> Result<Mounted, LoadError> {
+        let provider = Arc::new(Self::new(service, settings, cx).await?);
+        cx.mount_provider(Arc::clone(&provider) as Arc<dyn Provider>);
+        cx.on_session_ready(async move |_: Coordinator| {
+            let model = provider.settings.default_model.as_deref().unwrap_or(&provider.about.default_model);
+            drop(provider.learn(model).await);
+            Ok::<(), TaskFailure>(())
+        });
+        Ok(Mounted::Ready)
     }
 
     /// A document of the service, read whole.

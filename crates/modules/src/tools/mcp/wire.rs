@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use amplifier_core::cancel::CancelLevel;
 use amplifier_core::contracts::{Pulse, ToolCx};
+use amplifier_core::error::chain;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
     ProgressToken, ReadResourceRequest, ReadResourceRequestParams, ServerResult,
@@ -315,20 +316,6 @@ fn died(process: &Process, broken: &OnceLock<&'static str>, otherwise: &str) -> 
 /// Messages of servers and libraries can be whole documents.
 fn brief(text: &str) -> String {
     crate::reminder::one_line(text, 500)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 fn json(result: &impl serde::Serialize) -> Result<Value, WireError> {

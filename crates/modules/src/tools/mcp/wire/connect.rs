@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use amplifier_core::error::chain;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProtocolVersion,
 };
@@ -15,7 +16,7 @@ use super::super::config::{Protocol, Settings, Way};
 use super::super::guard::{Guarded, LONGEST};
 use super::super::process::{self, Errors, Launch};
 use super::matched::Matched;
-use super::{Heard, Link, brief, chain, died};
+use super::{Heard, Link, brief, died};
 use crate::environment;
 
 /// What a connection needs beside its settings.
