@@ -9,6 +9,7 @@ mod bundle;
 mod plan;
 mod profile;
 mod provider;
+mod start;
 
 pub use bundle::{
     AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
@@ -21,6 +22,7 @@ pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
 pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
+pub use start::{RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
@@ -142,46 +144,6 @@ pub enum Form {
     Text,
     /// For programs.
     Json,
-}
-
-/// Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 denied or limit reached, 130 interrupted.
-#[derive(clap::Args)]
-pub struct RunArgs {
-    /// What to ask; read from standard input when it is left out.
-    pub prompt: Option<String>,
-
-    /// What to run; without either the bundle in use, else the built-in `foundation`.
-    #[command(flatten)]
-    pub choice: PlanChoice,
-
-    /// The provider to ask, such as `anthropic`, before those of the plan or bundle; where none is named, one that is
-    /// found here.
-    #[arg(long, short, value_name = "PROVIDER", conflicts_with = "resume")]
-    pub provider: Option<String>,
-
-    /// The model to ask, instead of the provider's usual one.
-    #[arg(long, short, value_name = "MODEL", conflicts_with = "resume")]
-    pub model: Option<String>,
-
-    /// Fetch nothing: use what is here.
-    #[arg(long)]
-    pub offline: bool,
-
-    /// Go on with this session instead of opening a new one.
-    #[arg(long, value_name = "SESSION")]
-    pub resume: Option<String>,
-
-    /// Finish the turn of the resumed session that was interrupted, instead of asking something new.
-    #[arg(long = "continue", requires = "resume", conflicts_with = "prompt")]
-    pub go_on: bool,
-
-    /// Fail when any module of the plan does not load.
-    #[arg(long)]
-    pub strict: bool,
-
-    /// What to print on standard output.
-    #[arg(long, value_enum, default_value_t = Output::Text, value_name = "FORM")]
-    pub output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

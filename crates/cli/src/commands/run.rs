@@ -4,23 +4,16 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use amplifier_app::detect::Places;
-use amplifier_app::env::Environment;
-use amplifier_app::library::Access;
-use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
-use amplifier_app::prepare::PrepareOptions;
-use amplifier_app::prompt::{self, PromptParts};
-use amplifier_app::{
-    BundleStrictness, CancelLevel, ExecuteError, Freshness, ModuleSourceResolver, Prompt, Session, Speaker,
-    Strictness, TurnError, detect, inquire, providers,
-};
+use amplifier_app::open::{OpenSession, RecordTap};
+use amplifier_app::prompt;
+use amplifier_app::{CancelLevel, ExecuteError, Prompt, Session, Speaker, TurnError};
 use amplifier_protocol::ids::SessionId;
-use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::status::SessionState;
 use serde_json::{Value, json};
 
-use super::load::{self, Chosen};
+use super::load;
+use super::start::{self, Ports, Start};
 use crate::args::{Output, RunArgs};
 use crate::exit::Exit;
 use crate::render;
@@ -38,85 +31,19 @@ pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
         Ok(access) => access,
         Err(exit) => return exit,
     };
-    load::block_on(async {
-        match what(args, access).await {
-            Ok(what) => answer(args, what, prompt).await,
-            Err(exit) => exit,
-        }
-    })
-}
-
-/// What is run.
-struct What {
-    access: Access,
-    which: Which,
-    prompt: Option<PromptParts>,
-    resolver: Option<Arc<dyn ModuleSourceResolver>>,
-}
-
-async fn what(args: &RunArgs, mut access: Access) -> Result<What, Exit> {
     let resumed = match args.resume.as_ref().map(|id| id.parse::<SessionId>()).transpose() {
         Ok(resumed) => resumed,
         Err(error) => {
             render::error(&error, None);
-            return Err(Exit::Usage);
+            return Exit::Usage;
         }
     };
-    let choice = &args.choice;
-    let named = choice.bundle.is_some() || choice.profile.is_some() || choice.plan.is_some();
-    if let (Some(id), false) = (&resumed, named) {
-        return Ok(What { access, which: Which::Resume(id.clone(), None), prompt: None, resolver: None });
-    }
-    if args.offline {
-        access.freshness = Freshness::Offline;
-    }
-    let strictness = if args.strict { BundleStrictness::Strict } else { BundleStrictness::Lenient };
-    let options = PrepareOptions { strictness, ..PrepareOptions::default() };
-    let chosen = Chosen::find(&args.choice, &access, options).await?;
-    let mut plan = chosen.plan()?;
-    choose_provider(args, &mut plan, &access.environment).await?;
-    let (prompt, resolver) = match &chosen {
-        Chosen::File(_) => (None, None),
-        Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),
-        Chosen::Profile(profile) => {
-            (Some(profile.prompt().map_err(|fault| super::profile::refuse(&fault))?), profile.resolver(&plan))
+    load::block_on(async {
+        match start::find(&args.start, resumed, access).await {
+            Ok(start) => answer(args, start, prompt).await,
+            Err(exit) => exit,
         }
-    };
-    let plan = Box::new(plan);
-    let which = match resumed {
-        Some(id) => Which::Resume(id, Some(plan)),
-        None => Which::New(plan),
-    };
-    Ok(What { access, which, prompt, resolver })
-}
-
-/// The provider and the model that the person names, else the provider of the plan, else one that is found here.
-async fn choose_provider(
-    args: &RunArgs,
-    plan: &mut MountPlan,
-    environment: &Environment,
-) -> Result<(), Exit> {
-    if let Some(provider) = &args.provider
-        && let Err(error) = providers::prefer(plan, provider)
-    {
-        render::error(&error, Some("`amplifier provider list` shows the providers that are built in"));
-        return Err(Exit::Usage);
-    }
-    match detect::fill(plan, environment, &Places::of(environment)).await {
-        Ok(None) => {}
-        Ok(Some(found)) => {
-            let (module, reason) = (found.spec.module, found.reason);
-            render::note(&format!("note: no provider is named; `{module}` is used: {reason}"));
-        }
-        Err(error) => {
-            render::error(&error, error.hint());
-            return Err(Exit::Usage);
-        }
-    }
-    if let Some(model) = &args.model {
-        inquire::prefer_model(plan, model);
-    }
-    Ok(())
+    })
 }
 
 /// The prompt of the command line, else standard input when somebody piped something in.
@@ -141,12 +68,14 @@ fn prompt(args: &RunArgs) -> Result<Prompt, String> {
     Ok(Prompt::Text(text))
 }
 
-async fn answer(args: &RunArgs, what: What, prompt: Prompt) -> Exit {
-    let opened = match open_session(args, what).await {
+async fn answer(args: &RunArgs, start: Start, prompt: Prompt) -> Exit {
+    let tap = (args.output == Output::Jsonl).then(|| Arc::new(Lines) as Arc<dyn RecordTap>);
+    let ports = Ports { approval: None, display: Some(Arc::new(render::Stderr)), tap };
+    let opened = match start.open(ports).await {
         Ok(opened) => opened,
-        Err(error) => return refuse_to_open(&error),
+        Err(error) => return start::refuse_to_open(&error),
     };
-    tell_about(&opened);
+    start::tell_about(&opened);
     let prompt = with_mentions(&opened, prompt).await;
     let watch = tokio::spawn(cancel_on_interrupt(opened.session.clone()));
     let result = opened.session.execute(prompt).await;
@@ -172,24 +101,6 @@ async fn answer(args: &RunArgs, what: What, prompt: Prompt) -> Exit {
     exit
 }
 
-async fn open_session(args: &RunArgs, what: What) -> Result<OpenSession, AppError> {
-    let What { access, which, prompt, resolver } = what;
-    let tap = (args.output == Output::Jsonl).then(|| Arc::new(Lines) as Arc<dyn RecordTap>);
-    open(OpenRequest {
-        home: access.home,
-        which,
-        working_dir: access.base,
-        strictness: if args.strict { Strictness::Strict } else { Strictness::Lenient },
-        environment: access.environment,
-        approval: None,
-        display: Some(Arc::new(render::Stderr)),
-        tap,
-        prompt,
-        resolver,
-    })
-    .await
-}
-
 /// The prompt with the files it mentions. A name that nothing has may be a name of something else, and is left alone.
 async fn with_mentions(opened: &OpenSession, prompt: Prompt) -> Prompt {
     let Prompt::Text(text) = prompt else { return prompt };
@@ -198,44 +109,6 @@ async fn with_mentions(opened: &OpenSession, prompt: Prompt) -> Prompt {
         render::note(&format!("warning: {}", prompt::describe(failed)));
     }
     Prompt::Text(text)
-}
-
-fn refuse_to_open(error: &AppError) -> Exit {
-    render::error(error, error.hint());
-    if let AppError::Open(open) = error {
-        let said = open.to_string();
-        let others = open.report.failed().map(ToString::to_string).filter(|entry| !said.contains(entry));
-        others.for_each(|entry| render::note(&format!("  {entry}")));
-    }
-    Exit::Failure
-}
-
-/// What the person should know before the answer.
-fn tell_about(opened: &OpenSession) {
-    if let Some(repair) = &opened.repair {
-        let (bytes, saved) = (repair.bytes, repair.saved.display());
-        render::note(&format!(
-            "note: the last {bytes} bytes of the journal were torn; they are kept in `{saved}`"
-        ));
-    }
-    let session = &opened.session;
-    if let Some(change) = session.plan_change() {
-        render::note(&format!(
-            "note: the plan changed since this session last ran ({} to {})",
-            change.was, change.is
-        ));
-    }
-    for call in session.interrupted() {
-        let state = serde_json::to_value(call.state).unwrap_or_default();
-        let state = state.as_str().unwrap_or_default().replace('_', " ");
-        render::note(&format!("note: tool `{}` was interrupted: {state}", call.tool));
-    }
-    if !session.report().is_clean() {
-        render::note("load report:");
-        for entry in &session.report().modules {
-            render::note(&format!("  {entry}"));
-        }
-    }
 }
 
 /// The first interrupt lets running tools finish, the second stops them.
