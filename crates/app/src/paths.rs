@@ -70,6 +70,15 @@ impl Home {
         self.root.join("state/sessions")
     }
 
+    /// What was typed in the chats of one folder. The name is readable, and its end makes it the folder's alone.
+    pub fn history(&self, folder: &Path) -> PathBuf {
+        let path = folder.as_os_str().as_encoded_bytes();
+        let words = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let readable: String =
+            words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
+        self.root.join("state/history").join(format!("{readable}-{:08x}", crc32fast::hash(path)))
+    }
+
     /// The folder of one session. A checked id cannot lead out of [`Home::sessions`].
     pub fn session(&self, id: &SessionId) -> SessionFolder {
         SessionFolder::new(self.sessions().join(id.as_str()))
@@ -146,5 +155,13 @@ mod tests {
         let folder = Home::new("/h").session(&"s-1".parse().unwrap());
         assert_eq!(folder.events(), Path::new("/h/state/sessions/s-1/events.jsonl"));
         assert_eq!(folder.lease(), Path::new("/h/state/sessions/s-1/lease"));
+    }
+
+    #[test]
+    fn folders_of_the_same_name_have_histories_of_their_own() {
+        let home = Home::new("/h");
+        let (one, other) = (home.history(Path::new("/a/my work")), home.history(Path::new("/b/my work")));
+        assert!(one.starts_with("/h/state/history") && one != other);
+        assert!(one.to_string_lossy().contains("/my-work-"), "{}", one.display());
     }
 }

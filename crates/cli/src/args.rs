@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use amplifier_protocol::ids::SessionId;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 mod bundle;
+mod chat;
 mod plan;
 mod profile;
 mod provider;
@@ -15,6 +17,7 @@ pub use bundle::{
     AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
     TreeArgs, UpdateArgs, ValidateBundleArgs,
 };
+pub use chat::ChatArgs;
 pub use plan::{
     DiffArgs, ExplainArgs, HashArgs, PlanChoice, PlanCommand, PlanFormat, ShowArgs, ValidateArgs,
 };
@@ -32,12 +35,36 @@ pub struct Args {
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
 
+    /// What the chat is opened with when no command is given.
+    #[command(flatten)]
+    pub chat: ChatArgs,
+
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+impl Args {
+    /// Flags of the chat that stand before a command, which would not see them.
+    pub fn misplaced(matches: &clap::ArgMatches) -> Option<Misplaced> {
+        let command = matches.subcommand_name()?.to_owned();
+        let typed = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        let of_the_chat = |arg: &&clap::Arg| !arg.is_global_set() && typed(arg.get_id());
+        let parser = Self::command();
+        let flag = parser.get_arguments().find(of_the_chat)?.get_long()?.to_owned();
+        Some(Misplaced { flag, command })
+    }
+}
+
+/// A flag that stands where nobody looks for it.
+pub struct Misplaced {
+    pub flag: String,
+    pub command: String,
 }
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Talk: the same as no command at all.
+    Chat(ChatArgs),
     /// Answer one prompt.
     Run(RunArgs),
     /// Look at mount plans.

@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod bundle;
 pub mod cache;
+pub mod chat;
 pub mod collection;
 pub mod load;
 pub mod module;

@@ -2,20 +2,28 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 mod args;
+mod chat;
 mod commands;
 mod exit;
 mod progress;
 mod render;
 
-use args::{Args, BackupCommand, Command, ModuleCommand, PlanCommand};
+use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+    let parsed = Args::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
+    let args = match parsed {
+        Ok((_, Some(Misplaced { flag, command }))) => {
+            render::note(&format!("error: `--{flag}` stands before `{command}`, which does not see it there"));
+            render::note(&format!("  hint: write `amplifier {command} --{flag} …`"));
+            return Exit::Usage.into();
+        }
+        Ok((args, None)) => args,
         Err(error) => {
             // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
@@ -25,7 +33,9 @@ fn main() -> ExitCode {
             };
         }
     };
-    let exit = match args.command {
+    let Some(command) = args.command else { return commands::chat::chat(&args.chat, args.home).into() };
+    let exit = match command {
+        Command::Chat(chat) => commands::chat::chat(&chat, args.home),
         Command::Backup(BackupCommand::List(list)) => commands::backup::list(&list),
         Command::Backup(BackupCommand::Restore(restore)) => commands::backup::restore(&restore, args.home),
         Command::Module(ModuleCommand::List(list)) => commands::module::list(&list),
