@@ -2,10 +2,12 @@
 //!
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
+pub mod allowances;
 pub mod backups;
 pub mod bundles;
 pub mod catalog;
 pub mod clock;
+pub mod compact;
 pub mod detect;
 pub mod diff;
 pub mod env;
@@ -15,6 +17,7 @@ pub mod inquire;
 pub mod journal;
 pub mod library;
 pub mod lockfile;
+pub mod modes;
 pub mod open;
 pub mod paths;
 pub mod prepare;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_protocol::ids::SessionId;
+use sha2::{Digest, Sha256};
 
 /// The home folder and the names of everything in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,19 +71,29 @@ impl Home {
         self.root.join("state/sessions")
     }
 
-    /// What was typed in the chats of one folder. The name is readable, and its end makes it the folder's alone.
+    /// What was typed in the chats of one folder.
     pub fn history(&self, folder: &Path) -> PathBuf {
-        let path = folder.as_os_str().as_encoded_bytes();
-        let words = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let readable: String =
-            words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
-        self.root.join("state/history").join(format!("{readable}-{:08x}", crc32fast::hash(path)))
+        self.root.join("state/history").join(name_of(folder))
+    }
+
+    /// What a person allowed always in one folder.
+    pub fn allowances(&self, folder: &Path) -> PathBuf {
+        self.root.join("state/allowed").join(format!("{}.json", name_of(folder)))
     }
 
     /// The folder of one session. A checked id cannot lead out of [`Home::sessions`].
     pub fn session(&self, id: &SessionId) -> SessionFolder {
         SessionFolder::new(self.sessions().join(id.as_str()))
     }
+}
+
+/// A name for what is kept about a folder elsewhere: readable, and the folder's alone.
+fn name_of(folder: &Path) -> String {
+    let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+    let digits: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let words = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let readable: String = words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
+    format!("{readable}-{digits}")
 }
 
 /// The folder of one session and the names of the files in it.

@@ -11,6 +11,7 @@
 mod backup;
 mod bundle;
 mod cache;
+mod chat;
 mod desk;
 mod kills;
 mod llama;
@@ -23,3 +24,4 @@ mod processes;
 mod profile;
 mod provider;
 mod run;
+mod terminal;
