@@ -71,6 +71,14 @@ impl Home {
         self.root.join("state/sessions")
     }
 
+    /// What lists show of all sessions, in one file. Rebuilt when it is gone or wrong.
+    pub fn session_index(&self) -> PathBuf {
+        self.root.join("state/sessions.idx")
+    }
+
+    /// Held while the index of sessions is written.
+    pub fn session_index_lock(&self) -> PathBuf {
+        self.root.join("state/sessions.lock")
     /// What was typed in the chats of one folder.
     pub fn history(&self, folder: &Path) -> PathBuf {
         self.root.join("state/history").join(name_of(folder))
