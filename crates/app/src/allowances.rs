@@ -138,7 +138,9 @@ impl Allowances {
 fn read(file: &Path) -> Result<Kept, AllowanceError> {
     match std::fs::metadata(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Kept::default()),
-        Ok(about) if about.len() > MAX_BYTES => return Err(AllowanceError::TooLarge { path: file.to_owned() }),
+        Ok(about) if about.len() > MAX_BYTES => {
+            return Err(AllowanceError::TooLarge { path: file.to_owned() });
+        }
         _ => {}
     }
     let bytes = std::fs::read(file).map_err(FileError::at("read", file))?;
@@ -159,7 +161,9 @@ mod tests {
         let (ls, rm) = (json!({"command": "ls"}), json!({"command": "rm x"}));
         let runs = Effects::UNKNOWN;
         allowances.add(Allowance::of("bash", &ls, runs), Term::Always).unwrap();
-        allowances.add(Allowance::of("write_file", &json!({"a": 1}), Effects::WRITES), Term::Session).unwrap();
+        allowances
+            .add(Allowance::of("write_file", &json!({"a": 1}), Effects::WRITES), Term::Session)
+            .unwrap();
         assert_eq!(allowances.covers("bash", &ls), Some(Term::Session));
         assert_eq!(allowances.covers("bash", &rm), None);
         assert_eq!(allowances.covers("write_file", &json!({"a": 2})), Some(Term::Session));

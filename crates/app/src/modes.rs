@@ -104,7 +104,8 @@ impl HookHandler for Guard {
             let injection = Injection { text, role, ephemeral: true, append_to_last_tool_result: false };
             return Ok(HookAction::InjectContext(injection).into());
         }
-        let call: ToolPre = event.read().map_err(|error| HookFailure::new(format!("unreadable call: {error}")))?;
+        let call: ToolPre =
+            event.read().map_err(|error| HookFailure::new(format!("unreadable call: {error}")))?;
         let effects = self.coordinator.tool(&call.tool_name).map_or(Effects::UNKNOWN, |tool| tool.effects());
         if !effects.writes && !effects.executes {
             return Ok(HookResult::proceed());
@@ -124,6 +125,9 @@ mod tests {
         let other = switch.clone();
         other.set("plan".parse().unwrap());
         assert_eq!(switch.mode(), Mode::Plan);
-        assert_eq!("fast".parse::<Mode>().unwrap_err().to_string(), "there is no mode `fast`; known are `normal` and `plan`");
+        assert_eq!(
+            "fast".parse::<Mode>().unwrap_err().to_string(),
+            "there is no mode `fast`; known are `normal` and `plan`"
+        );
     }
 }

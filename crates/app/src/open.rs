@@ -33,8 +33,8 @@ use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
-use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
 use crate::sessions::index::{Index, Note};
+use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
 use crate::store::{SessionStore, StoreError, Views, update_views};
 
 /// The folder of the home in the person's own folder.
@@ -332,7 +332,12 @@ async fn furnish(
 }
 
 /// Writes down what the plan does not say: where the session was started, and what from.
-async fn describe(session: &Session, surroundings: &Surroundings, origin: Option<SessionOrigin>, is_new: bool) {
+async fn describe(
+    session: &Session,
+    surroundings: &Surroundings,
+    origin: Option<SessionOrigin>,
+    is_new: bool,
+) {
     if !is_new && origin.is_none() {
         return;
     }

@@ -79,6 +79,8 @@ impl Home {
     /// Held while the index of sessions is written.
     pub fn session_index_lock(&self) -> PathBuf {
         self.root.join("state/sessions.lock")
+    }
+
     /// What was typed in the chats of one folder.
     pub fn history(&self, folder: &Path) -> PathBuf {
         self.root.join("state/history").join(name_of(folder))
@@ -100,7 +102,8 @@ fn name_of(folder: &Path) -> String {
     let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
     let digits: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let words = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let readable: String = words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
+    let readable: String =
+        words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
     format!("{readable}-{digits}")
 }
 

@@ -16,10 +16,13 @@ use exit::Exit;
 
 fn main() -> ExitCode {
     let parsed = Args::command().try_get_matches();
-    let parsed = parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
+    let parsed =
+        parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
     let args = match parsed {
         Ok((_, Some(Misplaced { flag, command }))) => {
-            render::note(&format!("error: `--{flag}` stands before `{command}`, which does not see it there"));
+            render::note(&format!(
+                "error: `--{flag}` stands before `{command}`, which does not see it there"
+            ));
             render::note(&format!("  hint: write `amplifier {command} --{flag} …`"));
             return Exit::Usage.into();
         }

@@ -10,7 +10,7 @@ use similar::TextDiff;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use super::calls::{Call, diff_lines, seconds};
+use super::calls::{diff_lines, seconds};
 use super::markdown::safe;
 use super::paint::{Hue, Line, Margin, Span, Style, wrap};
 
@@ -23,6 +23,13 @@ const COMPARED: u64 = 512 * 1024;
 pub struct Asked {
     pub question: Question,
     pub answer: oneshot::Sender<String>,
+}
+
+/// The call that a question is about.
+#[derive(Debug, Clone)]
+pub struct AskedCall {
+    pub tool: String,
+    pub input: Value,
 }
 
 /// Puts questions to whoever sits at the terminal.
@@ -62,7 +69,8 @@ impl Reach {
 
 /// The option that says it, among those on offer.
 pub fn option(question: &Question, reach: Reach) -> String {
-    let offered = |wanted: &str| question.options.iter().find(|option| option.eq_ignore_ascii_case(wanted)).cloned();
+    let offered =
+        |wanted: &str| question.options.iter().find(|option| option.eq_ignore_ascii_case(wanted)).cloned();
     let found = match reach {
         Reach::Once => offered("Allow once").or_else(|| offered("Allow")),
         Reach::Session | Reach::Always => {
@@ -76,14 +84,15 @@ pub fn option(question: &Question, reach: Reach) -> String {
 /// A question that waits for its answer.
 pub struct Open {
     pub asked: Asked,
-    /// The number of the call it is about, where that is known.
-    pub call: Option<usize>,
+    /// What it is about, where that is known.
+    pub call: Option<AskedCall>,
     until: Instant,
 }
 
 impl Open {
-    pub fn new(asked: Asked, call: Option<usize>) -> Self {
-        let patience = Duration::try_from_secs_f64(asked.question.timeout).unwrap_or(Duration::from_secs(300));
+    pub fn new(asked: Asked, call: Option<AskedCall>) -> Self {
+        let patience =
+            Duration::try_from_secs_f64(asked.question.timeout).unwrap_or(Duration::from_secs(300));
         Self { asked, call, until: Instant::now() + patience }
     }
 
@@ -106,13 +115,16 @@ impl Open {
 }
 
 /// The question as it is shown: what would be done, exactly.
-pub fn shown(question: &Question, call: Option<&Call>, room: usize) -> Vec<Line> {
+pub fn shown(question: &Question, call: Option<&AskedCall>, room: usize) -> Vec<Line> {
     let mark = Style::of(Hue::Yellow).bold();
     let mut lines = Vec::new();
     match call.and_then(|call| change(&call.tool, &call.input).map(|diff| (call, diff))) {
         Some((call, diff)) => {
             let path = call.input.get("file_path").and_then(Value::as_str).unwrap_or_default();
-            lines.push(vec![Span::new("? ", mark), Span::new(format!("{} {}", safe(&call.tool), safe(path)), Style::BOLD)]);
+            lines.push(vec![
+                Span::new("? ", mark),
+                Span::new(format!("{} {}", safe(&call.tool), safe(path)), Style::BOLD),
+            ]);
             lines.extend(diff_lines(&diff));
         }
         None => {
@@ -174,10 +186,9 @@ mod tests {
 
     #[test]
     fn an_edit_is_asked_about_with_its_diff() {
-        let mut calls = super::super::calls::Calls::default();
         let input = json!({"file_path": "a.txt", "old_string": "one\ntwo\n", "new_string": "one\n2\n"});
-        calls.begin("1".to_owned(), "edit_file".to_owned(), input);
-        let lines = shown(&Question::default(), calls.find(None), 80);
+        let call = AskedCall { tool: "edit_file".to_owned(), input };
+        let lines = shown(&Question::default(), Some(&call), 80);
         let text: Vec<_> = lines.iter().map(|line| written(line, Colour::Off)).collect();
         assert_eq!(text, ["? edit_file a.txt", "  @@ -1,2 +1,2 @@", "   one", "  -two", "  +2"]);
     }

@@ -17,8 +17,20 @@ const KEPT_BYTES: usize = 256 * 1024;
 const DIFF_LINES: usize = 16;
 /// Keys of inputs that say the most, the first that is there counts.
 const TELLING: [&str; 14] = [
-    "command", "file_path", "path", "pattern", "query", "url", "agent", "agent_name", "skill_name", "name", "instruction",
-    "prompt", "message", "text",
+    "command",
+    "file_path",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "agent",
+    "agent_name",
+    "skill_name",
+    "name",
+    "instruction",
+    "prompt",
+    "message",
+    "text",
 ];
 
 /// One call.
@@ -104,7 +116,8 @@ impl Call {
         let number = format!(" #{}", self.number);
         let fixed = width(mark) + 1 + width(&self.tool) + 4 + width(&facts) + width(&number);
         let argument = shortened(&self.argument(), room.saturating_sub(fixed));
-        let mut line = vec![Span::new(mark, style), Span::plain(" "), Span::new(safe(&self.tool), Style::BOLD)];
+        let mut line =
+            vec![Span::new(mark, style), Span::plain(" "), Span::new(safe(&self.tool), Style::BOLD)];
         if !argument.is_empty() {
             line.push(Span::plain(format!("  {argument}")));
         }
@@ -216,9 +229,13 @@ mod tests {
 
     #[test]
     fn a_call_is_one_line_that_fits() {
-        let calls = done("bash", json!({"timeout": 5, "command": "cargo test\n  --workspace --all-features"}), "ok");
+        let calls =
+            done("bash", json!({"timeout": 5, "command": "cargo test\n  --workspace --all-features"}), "ok");
         let line = calls.find(None).unwrap().line(60, "");
-        assert_eq!(written(&line, Colour::Off), "✓ bash  cargo test --workspace --all-features  0.0s · 2 B #1");
+        assert_eq!(
+            written(&line, Colour::Off),
+            "✓ bash  cargo test --workspace --all-features  0.0s · 2 B #1"
+        );
         for room in [20, 30, 40] {
             let line = calls.find(None).unwrap().line(room, "");
             assert!(line_width(&line) <= room.max(28), "{room}: {}", written(&line, Colour::Off));
@@ -236,6 +253,9 @@ mod tests {
     #[test]
     fn times_are_said_in_a_unit_that_fits() {
         let said = |millis| seconds(Duration::from_millis(millis));
-        assert_eq!([said(50), said(12_345), said(61_000), said(3_660_000)], ["0.1s", "12s", "1m 01s", "1h 01m"]);
+        assert_eq!(
+            [said(50), said(12_345), said(61_000), said(3_660_000)],
+            ["0.1s", "12s", "1m 01s", "1h 01m"]
+        );
     }
 }

@@ -80,7 +80,9 @@ impl Completer for Completion {
 impl Completion {
     /// Where the word begins that is to be completed, and what it could become.
     fn offers(&self, before: &str) -> (usize, Vec<Offer>) {
-        let start = before.rfind(char::is_whitespace).map_or(0, |at| at + before.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
+        let start = before.rfind(char::is_whitespace).map_or(0, |at| {
+            at + before.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+        });
         let word = before.get(start..).unwrap_or_default();
         if let Some(agent) = word.strip_prefix("@agent:") {
             let agents = self.known.read(|known| known.agents.clone());
@@ -94,7 +96,8 @@ impl Completion {
             return (0, commands(word));
         }
         let name = before.split_whitespace().next().filter(|name| name.starts_with('/'));
-        let takes = name.and_then(|name| COMMANDS.iter().find(|command| format!("/{}", command.name) == name));
+        let takes =
+            name.and_then(|name| COMMANDS.iter().find(|command| format!("/{}", command.name) == name));
         // Only the first word after a command is of the command's kind.
         match takes.filter(|_| before.get(..start).unwrap_or_default().split_whitespace().count() == 1) {
             Some(command) => (start, self.arguments(command.takes, word)),
@@ -113,7 +116,8 @@ impl Completion {
             Takes::Command => COMMANDS.iter().map(|command| command.name.to_owned()).collect(),
             Takes::Session => return self.sessions(word),
             Takes::File => {
-                let path = |offer: Offer| Offer { value: offer.value.trim_start_matches('@').to_owned(), ..offer };
+                let path =
+                    |offer: Offer| Offer { value: offer.value.trim_start_matches('@').to_owned(), ..offer };
                 return files(&self.folder, word).into_iter().map(path).collect();
             }
         };
@@ -180,7 +184,11 @@ mod tests {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
         let known = Shared::default();
-        known.set(Known { agents: vec!["explorer".to_owned()], models: vec!["big".to_owned()], ..Known::default() });
+        known.set(Known {
+            agents: vec!["explorer".to_owned()],
+            models: vec!["big".to_owned()],
+            ..Known::default()
+        });
         let completion =
             Completion { known, folder: dir.path().to_owned(), home: Home::new(dir.path().join("home")) };
         let (_, offers) = completion.offers(line);

@@ -77,9 +77,15 @@ mod tests {
         let mut draft = Draft::default();
         draft.paste("stop at\r\nonce nw");
         let (none, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
-        typed(&mut draft, &[(KeyCode::Backspace, none), (KeyCode::Backspace, none), (KeyCode::Char('w'), control)]);
+        typed(
+            &mut draft,
+            &[(KeyCode::Backspace, none), (KeyCode::Backspace, none), (KeyCode::Char('w'), control)],
+        );
         assert_eq!(draft.text(), "stop at\n");
-        typed(&mut draft, &[(KeyCode::Char('x'), none), (KeyCode::Char('j'), control), (KeyCode::Char('é'), none)]);
+        typed(
+            &mut draft,
+            &[(KeyCode::Char('x'), none), (KeyCode::Char('j'), control), (KeyCode::Char('é'), none)],
+        );
         assert_eq!(typed(&mut draft, &[(KeyCode::Enter, none)]), Meant::Line("stop at\nx\né".to_owned()));
         assert_eq!(draft.text(), "");
     }

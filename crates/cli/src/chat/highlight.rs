@@ -105,7 +105,10 @@ mod tests {
         let line = rust.line("let x = \"a\"; // why");
         assert_eq!(written(&line, Colour::Off), "let x = \"a\"; // why");
         let coloured = written(&line, Colour::On);
-        assert!(coloured.contains("\u{1b}[35mlet\u{1b}[0m") && coloured.contains("\u{1b}[2m"), "{coloured:?}");
+        assert!(
+            coloured.contains("\u{1b}[35mlet\u{1b}[0m") && coloured.contains("\u{1b}[2m"),
+            "{coloured:?}"
+        );
         assert!(Highlighter::new("no-such-language").is_none());
     }
 

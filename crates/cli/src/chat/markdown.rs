@@ -20,7 +20,11 @@ const DRAFT: usize = 4_000;
 /// Text without what could steer the terminal.
 pub fn safe(text: &str) -> Cow<'_, str> {
     let clean = sanitize(text);
-    if clean.contains(['\t', '\r']) { Cow::Owned(clean.replace('\r', "").replace('\t', "    ")) } else { clean }
+    if clean.contains(['\t', '\r']) {
+        Cow::Owned(clean.replace('\r', "").replace('\t', "    "))
+    } else {
+        clean
+    }
 }
 
 /// An answer that is still coming.
@@ -103,7 +107,11 @@ impl Stream {
     pub fn draft(&self) -> Vec<Line> {
         let pending = safe(&self.pending);
         if let Place::Code { indent, .. } = &self.place {
-            return if pending.is_empty() { Vec::new() } else { vec![code_line(vec![Span::plain(pending)], *indent)] };
+            return if pending.is_empty() {
+                Vec::new()
+            } else {
+                vec![code_line(vec![Span::plain(pending)], *indent)]
+            };
         }
         let whole = self.block.len() + pending.len();
         if whole == 0 {

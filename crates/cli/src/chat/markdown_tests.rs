@@ -48,7 +48,8 @@ fn a_model_cannot_steer_the_terminal() {
 fn what_is_finished_goes_out_at_once_and_the_rest_can_be_looked_at() {
     let mut stream = Stream::new(80);
     assert!(stream.push("one ").is_empty());
-    let draft = |stream: &Stream| stream.draft().iter().map(|line| written(line, Colour::Off)).collect::<Vec<_>>();
+    let draft =
+        |stream: &Stream| stream.draft().iter().map(|line| written(line, Colour::Off)).collect::<Vec<_>>();
     assert_eq!(draft(&stream), ["one"]);
     let lines = stream.push("two\n\n```\nfirst\nsec");
     let lines: Vec<_> = lines.iter().map(|line| written(line, Colour::Off)).collect();

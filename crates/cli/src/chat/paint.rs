@@ -194,7 +194,14 @@ pub struct Margin {
 /// Breaks text between words so that every line fits; a word longer than a line is broken where it must. A line feed in a
 /// piece begins a new line.
 pub fn wrap(spans: &[Span], room: usize, margin: &Margin) -> Vec<Line> {
-    let mut out = Wrapping { lines: Vec::new(), line: margin.first.clone(), used: line_width(&margin.first), margin, room, empty: true };
+    let mut out = Wrapping {
+        lines: Vec::new(),
+        line: margin.first.clone(),
+        used: line_width(&margin.first),
+        margin,
+        room,
+        empty: true,
+    };
     let mut word: Line = Vec::new();
     for span in spans {
         for piece in span.text.split_inclusive([' ', '\n']) {

@@ -128,7 +128,10 @@ impl Screen {
             self.live.push(line_width(&line));
             let text = written(&line, self.colour);
             self.frame.push_str(&text);
-            if cursor == Cursor::Shown && at + 1 == lines.len() && line.last().is_some_and(|span| span.text.ends_with(' ')) {
+            if cursor == Cursor::Shown
+                && at + 1 == lines.len()
+                && line.last().is_some_and(|span| span.text.ends_with(' '))
+            {
                 self.frame.push(' ');
             }
         }

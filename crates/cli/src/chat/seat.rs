@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amplifier_app::allowances::Allowances;
 use amplifier_app::files::{FileError, create_private_dir};
 use amplifier_app::library::Access;
+use amplifier_app::modes::{Mode, ModeSwitch};
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, Which, open};
 use amplifier_app::paths::Home;
+use amplifier_app::prompt::PromptParts;
 use amplifier_app::{DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare};
 use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
@@ -18,9 +21,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::approve::{Approver, Asked};
 use super::complete::Known;
 use super::tap::{Seen, Tap};
-use crate::args::StartArgs;
+use crate::args::{PlanChoice, StartArgs};
 use crate::commands::start::{self, Ports};
 use crate::exit::Exit;
+use crate::render;
 
 /// The session and its wires.
 pub struct Seat {
@@ -33,6 +37,9 @@ pub struct Seat {
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
     /// What the session is made of, for people.
     pub made_of: String,
+    pub modes: ModeSwitch,
+    /// What needs no question any more.
+    pub allowances: Allowances,
     is_new: bool,
 }
 
@@ -81,41 +88,68 @@ impl Seat {
         let resolver = start.resolver.clone();
         let opened = start.open(wires.ports()).await.map_err(|error| start::refuse_to_open(&error))?;
         start::tell_about(&opened);
-        Ok(Self { opened, seen, asked, wires, access, args: args.clone(), resolver, made_of, is_new })
+        let (allowances, fault) = Allowances::open(access.home.allowances(&access.base));
+        if let Some(fault) = fault {
+            render::error(&fault, Some("`/allow forget` begins anew"));
+        }
+        let modes = ModeSwitch::default();
+        modes.guard(&opened.session);
+        let args = args.clone();
+        Ok(Self { opened, seen, asked, wires, access, args, resolver, made_of, modes, allowances, is_new })
+    }
+
+    /// Goes on with the plan of another bundle; what went wrong has been told.
+    pub async fn change_bundle(&mut self, reference: &str) -> Result<(), Exit> {
+        let mut args = self.args.clone();
+        args.choice = PlanChoice { bundle: Some(reference.to_owned()), profile: None, plan: None };
+        let id = self.opened.session.id().clone();
+        let start = start::find(&args, Some(id), self.access.clone()).await?;
+        let (resolver, prompt) = (start.resolver.clone(), start.prompt.clone());
+        let old = std::mem::replace(&mut self.resolver, resolver);
+        match self.reopen(start.which, prompt).await {
+            Ok(()) => {
+                self.args = args;
+                self.made_of = reference.to_owned();
+                Ok(())
+            }
+            Err(error) => {
+                self.resolver = old;
+                Err(start::refuse_to_open(&error))
+            }
+        }
     }
 
     /// Opens the same session again with another plan.
     pub async fn change_plan(&mut self, plan: MountPlan) -> Result<(), AppError> {
         let id = self.opened.session.id().clone();
-        self.reopen(Which::Resume(id, Some(Box::new(plan)))).await
+        self.reopen(Which::Resume(id, Some(Box::new(plan))), None).await
     }
 
     /// Leaves the session for another one.
     pub async fn move_to(&mut self, id: SessionId) -> Result<(), AppError> {
-        self.reopen(Which::Resume(id.clone(), None)).await?;
+        self.reopen(Which::Resume(id.clone(), None), None).await?;
         self.made_of = format!("session {}", short(&id));
         self.is_new = false;
         Ok(())
     }
 
-    async fn reopen(&mut self, which: Which) -> Result<(), AppError> {
+    async fn reopen(&mut self, which: Which, prompt: Option<PromptParts>) -> Result<(), AppError> {
         self.opened.update_views().await?;
         // Only one may write to a session: the old one lets go first.
         self.opened.session.cleanup().await;
         let back = self.opened.session.id().clone();
-        match open(self.request(which)).await {
-            Ok(opened) => {
-                self.opened = opened;
-                Ok(())
-            }
-            Err(error) => {
-                self.opened = open(self.request(Which::Resume(back, None))).await?;
-                Err(error)
-            }
-        }
+        let opened = open(self.request(which, prompt)).await;
+        let (opened, outcome) = match opened {
+            Ok(opened) => (opened, Ok(())),
+            // Back to where we were, so that nothing is lost but the wish.
+            Err(error) => (open(self.request(Which::Resume(back, None), None)).await?, Err(error)),
+        };
+        self.opened = opened;
+        self.modes.guard(&self.opened.session);
+        outcome
     }
 
-    fn request(&self, which: Which) -> OpenRequest {
+    fn request(&self, which: Which, prompt: Option<PromptParts>) -> OpenRequest {
         let ports = self.wires.ports();
         OpenRequest {
             home: self.access.home.clone(),
@@ -126,13 +160,10 @@ impl Seat {
             approval: ports.approval,
             display: ports.display,
             tap: ports.tap,
-            prompt: None,
+            prompt,
             resolver: self.resolver.clone(),
+            origin: None,
         }
-    }
-
-    pub fn access(&self) -> &Access {
-        &self.access
     }
 
     pub fn folder(&self) -> &Path {
@@ -152,7 +183,8 @@ impl Seat {
         let providers = self.opened.session.coordinator().providers();
         match providers.first() {
             Some((name, provider)) => {
-                let model = provider.info().defaults.get("model").and_then(|model| model.as_str().map(str::to_owned));
+                let model =
+                    provider.info().defaults.get("model").and_then(|model| model.as_str().map(str::to_owned));
                 (name.clone(), model)
             }
             None => ("no provider".to_owned(), None),
@@ -161,7 +193,10 @@ impl Seat {
 
     /// What stands before the prompt.
     pub fn mark(&self) -> String {
-        String::new()
+        match self.modes.mode() {
+            Mode::Normal => String::new(),
+            mode => format!("[{}] ", mode.as_str()),
+        }
     }
 
     pub fn greeting(&self) -> String {

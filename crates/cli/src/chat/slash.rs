@@ -84,9 +84,21 @@ pub static COMMANDS: &[Command] = &[
     command(Word::Resume, "resume", "SESSION", Takes::Session, "go on with another session"),
     command(Word::Export, "export", "[FILE]", Takes::File, "write the session as .md, .json or .html"),
     command(Word::Rename, "rename", "TITLE", Takes::Text, "give the session a title"),
-    command(Word::Think, "think", "[on|off]", Takes::OneOf(&["on", "off"]), "show the last thought, or all that come"),
+    command(
+        Word::Think,
+        "think",
+        "[on|off]",
+        Takes::OneOf(&["on", "off"]),
+        "show the last thought, or all that come",
+    ),
     command(Word::Expand, "expand", "[NUMBER]", Takes::Text, "everything about a tool call, or the last one"),
-    command(Word::Mode, "mode", "[plan|normal]", Takes::OneOf(&["normal", "plan"]), "in `plan` nothing is changed or run"),
+    command(
+        Word::Mode,
+        "mode",
+        "[plan|normal]",
+        Takes::OneOf(&["normal", "plan"]),
+        "in `plan` nothing is changed or run",
+    ),
     command(Word::Allow, "allow", "[TOOL|forget]", Takes::Tool, "what needs no question any more"),
     command(Word::Quit, "quit", "", Takes::Nothing, "leave; `exit` and Ctrl-D do the same"),
 ];
@@ -173,7 +185,9 @@ mod tests {
     #[test]
     fn every_command_has_its_own_name_and_word() {
         for (at, command) in COMMANDS.iter().enumerate() {
-            assert!(!COMMANDS[..at].iter().any(|other| other.name == command.name || other.word == command.word));
+            assert!(
+                !COMMANDS[..at].iter().any(|other| other.name == command.name || other.word == command.word)
+            );
             assert!(help("").contains(&format!("/{}", command.name)));
         }
         assert_eq!(help("/clear"), "/clear\n  forget the conversation; the journal keeps it");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use amplifier_app::open::RecordTap;
 use amplifier_protocol::event::{
-    ContentBlockDelta, ContentBlockEnd, ContextCompaction, Event, OrchestratorSteeringInjected, ProviderRetry,
-    ThinkingDelta, ThinkingFinal, ToolError, ToolPost, ToolPre, UserNotification,
+    ContentBlockDelta, ContentBlockEnd, ContextCompaction, Event, OrchestratorSteeringInjected,
+    ProviderRetry, ThinkingDelta, ThinkingFinal, ToolError, ToolPost, ToolPre, UserNotification,
 };
 use amplifier_protocol::message::{Message, Role};
 use amplifier_protocol::record::{Record, RecordBody};
@@ -23,11 +23,23 @@ pub enum Seen {
     TextEnd(String),
     Thinking(String),
     ThinkingEnd(String),
-    CallBegan { id: String, tool: String, input: Value },
-    CallEnded { id: String, success: Success, text: String, diff: Option<String> },
+    CallBegan {
+        id: String,
+        tool: String,
+        input: Value,
+    },
+    CallEnded {
+        id: String,
+        success: Success,
+        text: String,
+        diff: Option<String>,
+    },
     Retry(ProviderRetry),
     Compacted(ContextCompaction),
-    Notice { text: String, level: Option<String> },
+    Notice {
+        text: String,
+        level: Option<String>,
+    },
     /// A message that was sent to the turn is part of the conversation now.
     Steered,
 }
@@ -119,7 +131,9 @@ fn of_fields(fields: &serde_json::Map<String, Value>) -> String {
     let mut text = String::new();
     for (key, value) in fields {
         match value {
-            Value::String(value) if value.contains('\n') => text.push_str(&format!("{key}:\n{}\n", value.trim_end())),
+            Value::String(value) if value.contains('\n') => {
+                text.push_str(&format!("{key}:\n{}\n", value.trim_end()))
+            }
             Value::String(value) if value.is_empty() => {}
             Value::String(value) => text.push_str(&format!("{key}: {value}\n")),
             other => text.push_str(&format!("{key}: {other}\n")),

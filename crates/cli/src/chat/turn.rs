@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
+use amplifier_app::allowances::{Allowance, Term};
 use amplifier_app::{CancelLevel, ExecuteError, Prompt, Speaker, TurnError, prompt};
 use amplifier_protocol::status::{SessionState, SessionStatus};
+use amplifier_protocol::tool::Effects;
 use amplifier_protocol::usage::Usd;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use super::approve::{self, Reach};
-use super::calls::seconds;
+use super::approve::{self, AskedCall, Reach};
 use super::draft::Meant;
 use super::input::Typed;
 use super::paint::{Hue, Line, Span, Style};
 use super::screen::Face;
+use super::seat::Seat;
 use super::signals::Signal;
 use super::view::View;
 use super::{Chat, Next};
@@ -47,15 +49,19 @@ impl Chat {
         session.reset_cancel();
         let work = tokio::spawn(async move { session.execute(Prompt::Text(text)).await });
         let (result, next) = self.watch(work).await;
-        self.conclude(&result, before);
+        let broken = || Err(TurnError::Broken { message: "the turn broke off".to_owned() }.into());
+        self.conclude(&result.unwrap_or_else(broken), before);
         if let Err(error) = self.seat.opened.update_views().await {
             self.say(&format!("warning: {error}; the journal is complete"), Style::of(Hue::Yellow));
         }
         next
     }
 
-    /// Looks on until the turn is over.
-    async fn watch(&mut self, mut work: JoinHandle<Result<String, ExecuteError>>) -> (Result<String, ExecuteError>, Next) {
+    /// Looks on until the work is over; nothing comes of work that broke off.
+    pub(super) async fn watch<E>(
+        &mut self,
+        mut work: JoinHandle<Result<String, E>>,
+    ) -> (Option<Result<String, E>>, Next) {
         let session = self.seat.opened.session.clone();
         let listens = self.screen.face() != Face::Pipe;
         if listens {
@@ -82,11 +88,21 @@ impl Chat {
                     while let Ok(seen) = self.seat.seen.try_recv() {
                         view.take(seen);
                     }
-                    if listens {
-                        view.ask(asked);
-                        view.draw();
+                    let call = view.call_of(&asked.question);
+                    let allowed = call.as_ref().and_then(|call| self.seat.allowances.covers(&call.tool, &call.input));
+                    match (allowed, call) {
+                        (Some(term), Some(call)) => {
+                            view.note(&format!("{}: {}", call.tool, remembered(term)), Style::DIM);
+                            let answer = approve::option(&asked.question, Reach::Once);
+                            asked.answer.send(answer).ok();
+                        }
+                        (_, call) if listens => {
+                            view.ask(asked, call);
+                            view.draw();
+                        }
+                        // Dropped without an answer where nobody can give one: that is a no.
+                        _ => {}
                     }
-                    // Dropped without an answer where nobody can give one: that is a no.
                 }
                 Some(seen) = self.seat.seen.recv() => {
                     view.take(seen);
@@ -113,6 +129,9 @@ impl Chat {
                 Wish::Line(line) if view.question.is_some() => {
                     if let Some((open, reach)) = view.answer_with(&line) {
                         view.note(told(reach), Style::DIM);
+                        if let Some(fault) = remember(&mut self.seat, open.call.as_ref(), reach) {
+                            view.note(&fault, Style::of(Hue::Red));
+                        }
                         let answer = approve::option(&open.asked.question, reach);
                         // Whoever asked may have gone meanwhile; then nothing depends on the answer.
                         open.asked.answer.send(answer).ok();
@@ -122,7 +141,8 @@ impl Chat {
                 Wish::Line(line) => {
                     let coordinator = session.coordinator();
                     let for_us = line.starts_with('/') || matches!(line.trim(), "exit" | "quit");
-                    let taken = !for_us && coordinator.call_capability(STEER, json!({"message": line})).await.is_ok();
+                    let taken =
+                        !for_us && coordinator.call_capability(STEER, json!({"message": line})).await.is_ok();
                     if taken { view.queued.push(line) } else { self.waiting.push_back(line) }
                 }
             }
@@ -130,8 +150,8 @@ impl Chat {
         while let Ok(seen) = self.seat.seen.try_recv() {
             view.take(seen);
         }
-        let result = result.unwrap_or_else(|error| Err(TurnError::Broken { message: error.to_string() }.into()));
-        if let (Ok(answer), false) = (&result, view.answered) {
+        let result = result.ok();
+        if let (Some(Ok(answer)), false) = (&result, view.answered) {
             view.take(super::tap::Seen::TextEnd(answer.clone()));
         }
         // What came too late for this turn is the next one.
@@ -188,7 +208,8 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
 
 /// Stops a turn: what runs may end first, a second wish ends it at once. Where no tool runs there is nothing to wait for.
 async fn stop(view: &mut View<'_>, session: &amplifier_app::Session, stops: u32) {
-    let running: Vec<String> = session.coordinator().cancel().running_tools().into_iter().map(|(_, tool)| tool).collect();
+    let running: Vec<String> =
+        session.coordinator().cancel().running_tools().into_iter().map(|(_, tool)| tool).collect();
     let level = if stops > 1 || running.is_empty() { CancelLevel::Immediate } else { CancelLevel::Graceful };
     if level == CancelLevel::Graceful {
         let told = format!("stopping when {} is done; Ctrl-C again stops at once", running.join(", "));
@@ -196,6 +217,27 @@ async fn stop(view: &mut View<'_>, session: &amplifier_app::Session, stops: u32)
     }
     view.stopping = true;
     session.cancel(level).await;
+}
+
+/// Keeps an answer that is meant for longer; returns what went wrong with that.
+fn remember(seat: &mut Seat, call: Option<&AskedCall>, reach: Reach) -> Option<String> {
+    let call = call?;
+    let term = match reach {
+        Reach::Session => Term::Session,
+        Reach::Always => Term::Always,
+        Reach::Once | Reach::No => return None,
+    };
+    let tool = seat.opened.session.coordinator().tool(&call.tool);
+    let effects = tool.map_or(Effects::UNKNOWN, |tool| tool.effects());
+    let kept = seat.allowances.add(Allowance::of(&call.tool, &call.input, effects), term);
+    kept.err().map(|error| format!("allowed for this session only: {}", chain(&error)))
+}
+
+fn remembered(term: Term) -> &'static str {
+    match term {
+        Term::Session => "allowed for this session",
+        Term::Always => "allowed always in this folder",
+    }
 }
 
 fn told(reach: Reach) -> &'static str {
@@ -222,7 +264,12 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// What a turn took, in one line.
-fn usage(before: &SessionStatus, after: &SessionStatus, cost_before: Option<Usd>, cost: Option<Usd>) -> String {
+fn usage(
+    before: &SessionStatus,
+    after: &SessionStatus,
+    cost_before: Option<Usd>,
+    cost: Option<Usd>,
+) -> String {
     let sent = after.total_input_tokens.saturating_sub(before.total_input_tokens);
     let received = after.total_output_tokens.saturating_sub(before.total_output_tokens);
     let mut parts = vec![format!("{} in", tokens(sent)), format!("{} out", tokens(received))];
@@ -250,12 +297,6 @@ pub(super) fn dollars(nanos: u64) -> String {
     format!("${}.{:0width$}", parts / whole, parts % whole, width = digits as usize)
 }
 
-/// How long the turn took so far, for those who ask.
-#[expect(dead_code, reason = "shown by /status once it knows the running turn")]
-fn took(view: &View<'_>) -> String {
-    seconds(view.elapsed())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +304,9 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([tokens(0), tokens(999), tokens(1_234), tokens(2_500_000)], ["0", "999", "1.2k", "2.5M"]);
-        assert_eq!([dollars(0), dollars(1), dollars(12_345_678), dollars(3_000_000_000)], ["$0.0000", "$0.0001", "$0.02", "$3.00"]);
+        assert_eq!(
+            [dollars(0), dollars(1), dollars(12_345_678), dollars(3_000_000_000)],
+            ["$0.0000", "$0.0001", "$0.02", "$3.00"]
+        );
     }
 }

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
+use amplifier_protocol::hook::Question;
 
-use super::approve::{self, Asked, Open, Reach};
-use super::calls::{Calls, Well, one_line, seconds, shortened};
+use super::approve::{self, Asked, AskedCall, Open, Reach};
+use super::calls::{Call, Calls, Well, one_line, seconds, shortened};
 use super::draft::Draft;
 use super::markdown::{Stream, safe};
 use super::paint::{Hue, Line, Margin, Span, Style, wrap};
@@ -82,10 +83,6 @@ impl<'a> View<'a> {
             aside: String::new(),
             stopping: false,
         }
-    }
-
-    pub fn elapsed(&self) -> Duration {
-        self.began.elapsed()
     }
 
     /// Shows what happened.
@@ -220,21 +217,24 @@ impl<'a> View<'a> {
         self.last = kind;
     }
 
-    /// Puts a question; what was being typed waits.
-    pub fn ask(&mut self, asked: Asked) {
-        self.end_text();
+    /// The call a question is about, where that is clear: the one that runs, or the one whose input the question shows.
+    pub fn call_of(&self, question: &Question) -> Option<AskedCall> {
         let running: Vec<_> = self.memory.calls.running().collect();
-        // Of several calls that run, the one whose input the question shows.
-        let about = |call: &&super::calls::Call| {
-            running.len() == 1 || call.telling().is_some_and(|text| asked.question.prompt.contains(text))
+        let about = |call: &&Call| {
+            running.len() == 1 || call.telling().is_some_and(|text| question.prompt.contains(text))
         };
-        let call = running.iter().copied().find(about);
-        let (lines, number) =
-            (approve::shown(&asked.question, call, room(self.screen)), call.map(|call| call.number));
+        let call = running.iter().copied().find(about)?;
+        Some(AskedCall { tool: call.tool.clone(), input: call.input.clone() })
+    }
+
+    /// Puts a question; what was being typed waits.
+    pub fn ask(&mut self, asked: Asked, call: Option<AskedCall>) {
+        self.end_text();
+        let lines = approve::shown(&asked.question, call.as_ref(), room(self.screen));
         self.part(Kind::Call);
         self.screen.note(&lines);
         self.aside = self.draft.take();
-        let open = Open::new(asked, number);
+        let open = Open::new(asked, call);
         if self.screen.face() == Face::Dumb {
             self.screen.note(&[open.line()]);
         }
@@ -267,12 +267,6 @@ impl<'a> View<'a> {
         self.screen.clear();
     }
 
-    /// A line of its own at the end, such as what the turn cost.
-    pub fn last_line(&mut self, line: Line) {
-        self.part(Kind::Note);
-        self.screen.note(&[line]);
-    }
-
     /// Draws what changes.
     pub fn draw(&mut self) {
         if self.screen.face() != Face::Full {
@@ -300,7 +294,9 @@ impl<'a> View<'a> {
         let calls = running.len();
         lines.extend(running);
         lines.push(self.status(spinner, calls));
-        lines.extend(self.queued.iter().map(|text| vec![Span::new(format!("queued: {}", one_line(text)), Style::DIM)]));
+        lines.extend(
+            self.queued.iter().map(|text| vec![Span::new(format!("queued: {}", one_line(text)), Style::DIM)]),
+        );
         let cursor = if self.draft.text().is_empty() { Cursor::Hidden } else { Cursor::Shown };
         if cursor == Cursor::Shown {
             let text = shown(self.draft.text());

@@ -115,6 +115,7 @@ impl Start {
             tap: ports.tap,
             prompt: self.prompt,
             resolver: self.resolver,
+            origin: None,
         })
         .await
     }

@@ -120,7 +120,9 @@ fn a_write_is_asked_about_with_its_diff_and_shown_when_it_is_done() {
     assert_eq!(std::fs::read_to_string(desk.work().join("a.txt")).unwrap(), "one\n2\n");
     desk.file("a.txt", "three\n");
     terminal.types("again\r");
-    terminal.until("the second question", |screen| screen.matches("y once").count() == 1 && screen.contains("-three"));
+    terminal.until("the second question", |screen| {
+        screen.matches("y once").count() == 1 && screen.contains("-three")
+    });
     terminal.types("\r");
     terminal.sees("I did not.");
     assert_eq!(std::fs::read_to_string(desk.work().join("a.txt")).unwrap(), "three\n");

@@ -210,7 +210,8 @@ impl Page {
     fn end_link(&mut self) {
         self.styles.pop();
         let Some((address, from)) = self.links.pop() else { return };
-        let shown: String = self.text.get(from..).unwrap_or_default().iter().map(|span| span.text.as_str()).collect();
+        let shown: String =
+            self.text.get(from..).unwrap_or_default().iter().map(|span| span.text.as_str()).collect();
         if shown != address && self.table.is_none() && !address.is_empty() {
             self.push(format!(" ({address})"), Style::DIM);
         }
@@ -234,7 +235,8 @@ impl Page {
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
         let columns = table.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let widest = |at: usize| table.rows.iter().filter_map(|row| row.get(at)).map(|cell| line_width(cell)).max();
+        let widest =
+            |at: usize| table.rows.iter().filter_map(|row| row.get(at)).map(|cell| line_width(cell)).max();
         let natural: Vec<usize> = (0..columns).map(|at| widest(at).unwrap_or_default().max(1)).collect();
         let widths = fitted(&natural, self.room.saturating_sub(columns.saturating_sub(1) * 2));
         for (number, row) in table.rows.iter().enumerate() {
