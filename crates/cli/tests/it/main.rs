@@ -23,3 +23,4 @@ mod processes;
 mod profile;
 mod provider;
 mod run;
+mod tutorials;
