@@ -24,6 +24,7 @@ pub mod prompt;
 pub mod providers;
 pub mod registry;
 pub mod resolver;
+pub mod sessions;
 pub mod shelf;
 pub mod spawn;
 pub mod store;

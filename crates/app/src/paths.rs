@@ -70,6 +70,16 @@ impl Home {
         self.root.join("state/sessions")
     }
 
+    /// What lists show of all sessions, in one file. Rebuilt when it is gone or wrong.
+    pub fn session_index(&self) -> PathBuf {
+        self.root.join("state/sessions.idx")
+    }
+
+    /// Held while the index of sessions is written.
+    pub fn session_index_lock(&self) -> PathBuf {
+        self.root.join("state/sessions.lock")
+    }
+
     /// The folder of one session. A checked id cannot lead out of [`Home::sessions`].
     pub fn session(&self, id: &SessionId) -> SessionFolder {
         SessionFolder::new(self.sessions().join(id.as_str()))
