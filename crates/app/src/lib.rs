@@ -2,16 +2,19 @@
 //!
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
+pub mod about;
 pub mod backups;
 pub mod bundles;
 pub mod catalog;
 pub mod clock;
 pub mod detect;
 pub mod diff;
+pub mod doctor;
 pub mod env;
 pub mod expand;
 pub mod files;
 pub mod inquire;
+pub mod invoke;
 pub mod journal;
 pub mod library;
 pub mod lockfile;
@@ -28,6 +31,8 @@ pub mod sessions;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
+pub mod toolbox;
+pub mod updates;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_bundle::explain::Setting;

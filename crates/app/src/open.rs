@@ -183,7 +183,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
 }
 
 /// Where the modules of a plan come from that nobody prepared.
-fn sources_of(
+pub(crate) fn sources_of(
     plan: &MountPlan,
     home: &Home,
     environment: &Environment,

@@ -6,6 +6,7 @@ use amplifier_protocol::ids::SessionId;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod bundle;
+mod look;
 mod plan;
 mod profile;
 mod provider;
@@ -14,6 +15,10 @@ mod start;
 pub use bundle::{
     AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
     TreeArgs, UpdateArgs, ValidateBundleArgs,
+};
+pub use look::{
+    AgentsCommand, AgentsListArgs, AgentsShowArgs, CompletionsArgs, DoctorArgs, ManArgs, ToolCommand,
+    ToolInfoArgs, ToolInvokeArgs, ToolListArgs, UpdateCheckArgs, VersionArgs,
 };
 pub use plan::{
     DiffArgs, ExplainArgs, HashArgs, PlanChoice, PlanCommand, PlanFormat, ShowArgs, ValidateArgs,
@@ -64,6 +69,22 @@ pub enum Command {
     /// See which files were kept before tools changed them, and put one back.
     #[command(subcommand)]
     Backup(BackupCommand),
+    /// See which tools a session would have, and call one by hand.
+    #[command(subcommand)]
+    Tool(ToolCommand),
+    /// See which agents tasks can be handed to.
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// Look for what is wrong here, and what to do about it.
+    Doctor(DoctorArgs),
+    /// See which bundles and collections have newer commits.
+    Update(UpdateCheckArgs),
+    /// Print what a shell needs to complete our commands.
+    Completions(CompletionsArgs),
+    /// Print a manual page, or write all of them into a folder.
+    Man(ManArgs),
+    /// What this program is, and which files it writes.
+    Version(VersionArgs),
 }
 
 #[derive(Subcommand)]

@@ -40,6 +40,13 @@ fn main() -> ExitCode {
         Command::Profile(command) => commands::profile::run(&command, args.home),
         Command::Cache(command) => commands::cache::run(&command, args.home),
         Command::Provider(command) => commands::provider::run(&command),
+        Command::Tool(command) => commands::tool::run(&command, args.home),
+        Command::Agents(command) => commands::agents::run(&command, args.home),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor, args.home),
+        Command::Update(update) => commands::update::run(&update, args.home),
+        Command::Completions(completions) => commands::completions::run(&completions),
+        Command::Man(man) => commands::man::run(&man),
+        Command::Version(version) => commands::version::run(&version, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),
     };
     exit.into()

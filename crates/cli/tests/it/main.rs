@@ -8,14 +8,18 @@
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
+mod agents;
 mod backup;
 mod bundle;
 mod cache;
 mod desk;
+mod doctor;
+mod help;
 mod kills;
 mod llama;
 mod llama_vendors;
 mod module;
+mod pages;
 mod parts;
 mod plan;
 mod plans_of_bundles;
@@ -24,3 +28,5 @@ mod profile;
 mod provider;
 mod run;
 mod tutorials;
+mod tool;
+mod update;
