@@ -2,6 +2,7 @@
 //!
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
+pub mod approval;
 pub mod backups;
 pub mod bundles;
 pub mod catalog;
@@ -16,6 +17,7 @@ pub mod journal;
 pub mod library;
 pub mod lockfile;
 pub mod open;
+pub mod overrides;
 pub mod paths;
 pub mod prepare;
 pub mod profiles;
@@ -27,6 +29,7 @@ pub mod resolver;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
+pub mod turns;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_bundle::explain::Setting;
