@@ -38,7 +38,11 @@ fn main() -> ExitCode {
         render::note("  hint: `--cwd` names a folder that is there");
         return Exit::Usage.into();
     }
-    run(args).into()
+    match run(args) {
+        // An answer that could not be given is no success.
+        Exit::Success if render::has_lost_output() => Exit::Failure.into(),
+        exit => exit.into(),
+    }
 }
 
 /// How to print, before anything is printed.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use amplifier_app::{DisplayMessage, DisplaySystem};
@@ -39,6 +40,8 @@ pub struct Manner {
 }
 
 static MANNER: OnceLock<Manner> = OnceLock::new();
+/// Whether something could not be printed.
+static LOST: AtomicBool = AtomicBool::new(false);
 /// The errors that were told, for the summary that programs read.
 static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -63,7 +66,27 @@ pub fn errors_told() -> Vec<String> {
 
 /// One line of an answer. A reader that went away is not our error: there is nobody left to tell.
 pub fn out(line: &str) {
-    drop(writeln!(io::stdout().lock(), "{line}"));
+    let written = writeln!(io::stdout().lock(), "{line}");
+    drop(heard(written));
+}
+
+/// What came of printing; what is lost is told once.
+fn heard(written: io::Result<()>) -> Result<(), Unread> {
+    match written {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Unread),
+        Err(error) => {
+            if !LOST.swap(true, Ordering::Relaxed) {
+                note(&format!("error: standard output cannot be written: {error}"));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Whether something that should stand on standard output does not.
+pub fn has_lost_output() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// How wide a page is; terminals of all kinds have that much room.
@@ -124,8 +147,7 @@ pub fn json(value: &Value) {
 /// One JSON value on one line, at once.
 pub fn json_line(value: &Value) -> Result<(), Unread> {
     let mut stdout = io::stdout().lock();
-    let written = writeln!(stdout, "{value}").and_then(|()| stdout.flush());
-    if written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) { Err(Unread) } else { Ok(()) }
+    heard(writeln!(stdout, "{value}").and_then(|()| stdout.flush()))
 }
 
 /// Nobody reads standard output any more.

@@ -8,9 +8,11 @@
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
+mod approve;
 mod backup;
 mod bundle;
 mod cache;
+mod demo;
 mod desk;
 mod kills;
 mod llama;
@@ -23,3 +25,6 @@ mod processes;
 mod profile;
 mod provider;
 mod run;
+mod run_flags;
+mod run_lines;
+mod wrong;
