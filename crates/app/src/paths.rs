@@ -65,6 +65,11 @@ impl Home {
         self.root.join("cache/python")
     }
 
+    /// What a person allowed for good, by folder.
+    pub fn approvals(&self) -> PathBuf {
+        self.root.join("state/approvals.json")
+    }
+
     /// All sessions, a folder for each.
     pub fn sessions(&self) -> PathBuf {
         self.root.join("state/sessions")

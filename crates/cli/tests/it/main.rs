@@ -9,9 +9,11 @@
 )]
 
 mod agents;
+mod approve;
 mod backup;
 mod bundle;
 mod cache;
+mod demo;
 mod desk;
 mod doctor;
 mod help;
@@ -30,3 +32,6 @@ mod run;
 mod tutorials;
 mod tool;
 mod update;
+mod run_flags;
+mod run_lines;
+mod wrong;
