@@ -2,7 +2,8 @@
 //!
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
-pub mod allowances;
+pub mod about;
+pub mod approval;
 pub mod backups;
 pub mod bundles;
 pub mod catalog;
@@ -10,15 +11,18 @@ pub mod clock;
 pub mod compact;
 pub mod detect;
 pub mod diff;
+pub mod doctor;
 pub mod env;
 pub mod expand;
 pub mod files;
 pub mod inquire;
+pub mod invoke;
 pub mod journal;
 pub mod library;
 pub mod lockfile;
 pub mod modes;
 pub mod open;
+pub mod overrides;
 pub mod paths;
 pub mod prepare;
 pub mod profiles;
@@ -31,6 +35,9 @@ pub mod sessions;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
+pub mod toolbox;
+pub mod turns;
+pub mod updates;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_bundle::explain::Setting;

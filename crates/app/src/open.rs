@@ -28,7 +28,7 @@ use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
-use crate::journal::{FileJournal, JournalFileError, Owner, RecordReader, Repair};
+use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, RecordReader, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
@@ -115,9 +115,20 @@ impl AppError {
             Self::Store(StoreError::NotFound { .. }) => {
                 Some("`--home` must be the one the session was made in")
             }
-            Self::Store(StoreError::File(_)) => {
+            Self::Store(StoreError::File(_)) | Self::Journal(JournalFileError::File(_)) => {
                 Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
             }
+            Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => {
+                Some("`--plan FILE` or `--bundle REF` opens the session with another plan")
+            }
+            Self::Journal(JournalFileError::Lease(LeaseError::Held { .. })) => {
+                Some("wait until it is done, or end that process")
+            }
+            Self::Journal(JournalFileError::Newer { .. }) => Some("a newer version of this program reads it"),
+            Self::Journal(JournalFileError::Lease(_)) => None,
+            Self::Journal(_) => Some(
+                "something else changed the file, and it is left as it is: put a copy back, or begin anew",
+            ),
             Self::Open(open) if matches!(open.fault, OpenFault::Strict { .. }) => {
                 Some("without `--strict` the session runs with what is there")
             }
@@ -183,7 +194,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
 }
 
 /// Where the modules of a plan come from that nobody prepared.
-fn sources_of(
+pub(crate) fn sources_of(
     plan: &MountPlan,
     home: &Home,
     environment: &Environment,

@@ -66,6 +66,11 @@ impl Home {
         self.root.join("cache/python")
     }
 
+    /// What a person allowed for good, by folder.
+    pub fn approvals(&self) -> PathBuf {
+        self.root.join("state/approvals.json")
+    }
+
     /// All sessions, a folder for each.
     pub fn sessions(&self) -> PathBuf {
         self.root.join("state/sessions")
@@ -84,11 +89,6 @@ impl Home {
     /// What was typed in the chats of one folder.
     pub fn history(&self, folder: &Path) -> PathBuf {
         self.root.join("state/history").join(name_of(folder))
-    }
-
-    /// What a person allowed always in one folder.
-    pub fn allowances(&self, folder: &Path) -> PathBuf {
-        self.root.join("state/allowed").join(format!("{}.json", name_of(folder)))
     }
 
     /// The folder of one session. A checked id cannot lead out of [`Home::sessions`].

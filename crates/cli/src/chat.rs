@@ -4,14 +4,15 @@
 //! with a slash.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_protocol::ids::SessionId;
 
 use crate::args::StartArgs;
 use crate::exit::Exit;
 use crate::render;
+use crate::stop::{Stop, Stops};
 
 mod approve;
 mod calls;
@@ -25,7 +26,6 @@ mod obey;
 mod paint;
 mod screen;
 mod seat;
-mod signals;
 mod slash;
 mod tap;
 mod turn;
@@ -38,28 +38,19 @@ use input::{Input, Typed};
 use paint::{Colour, Hue, Line, Margin, Span, Style, wrap};
 use screen::{Face, Screen};
 use seat::Seat;
-use signals::{Signal, Signals};
 use slash::Said;
 use view::Memory;
-
-/// Whether the terminal may show colours, as the flags say it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColourWish {
-    /// Where the terminal can and the environment does not object.
-    Usual,
-    Never,
-}
 
 /// How the chat goes on.
 enum Next {
     Prompt,
-    Leave,
+    Leave(Exit),
 }
 
 struct Chat {
     screen: Screen,
     input: Input,
-    signals: Signals,
+    stops: Stops,
     seat: Seat,
     memory: Memory,
     draft: Draft,
@@ -71,17 +62,17 @@ struct Chat {
 }
 
 /// Opens a session, new or again, and talks until the person leaves.
-pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, wish: ColourWish) -> Exit {
+pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
     let face = Face::find(access.environment.get("TERM").as_deref());
-    let colour = colour(face, &access.environment, wish);
-    let signals = match Signals::listen() {
-        Ok(signals) => signals,
+    let colour = colour(face);
+    let stops = match Stops::listen(None, Arc::default()) {
+        Ok(stops) => stops,
         Err(error) => {
             render::error(&error, None);
             return Exit::Failure;
         }
     };
-    let seat = match Seat::take(args, resumed, access).await {
+    let seat = match Seat::take(args, resumed, access, face).await {
         Ok(seat) => seat,
         Err(exit) => return exit,
     };
@@ -101,7 +92,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, w
     let mut chat = Chat {
         screen,
         input,
-        signals,
+        stops,
         seat,
         memory: Memory::default(),
         draft: Draft::default(),
@@ -116,12 +107,8 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, w
 }
 
 /// Colours where somebody sees them and nobody objects.
-fn colour(face: Face, environment: &Environment, wish: ColourWish) -> Colour {
-    let objects = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match (face, wish) {
-        (Face::Full, ColourWish::Usual) if !objects => Colour::On,
-        _ => Colour::Off,
-    }
+fn colour(face: Face) -> Colour {
+    if face == Face::Full && render::has_colors(&std::io::stdout()) { Colour::On } else { Colour::Off }
 }
 
 impl Chat {
@@ -159,8 +146,8 @@ impl Chat {
                     Next::Prompt
                 }
             };
-            if matches!(next, Next::Leave) {
-                return self.exit;
+            if let Next::Leave(exit) = next {
+                return exit;
             }
         }
     }
@@ -188,13 +175,13 @@ impl Chat {
                     Typed::Key(_) | Typed::Paste(_) => {}
                     typed => return typed,
                 },
-                signal = self.signals.next() => match signal {
-                    Signal::Interrupt => return Typed::Interrupt,
-                    Signal::Terminate => {
-                        self.exit = Exit::Interrupted;
-                        return Typed::End;
+                stop = self.stops.next() => {
+                    if stop == Stop::Interrupt {
+                        return Typed::Interrupt;
                     }
-                },
+                    self.exit = stop.exit();
+                    return Typed::End;
+                }
             }
         }
     }

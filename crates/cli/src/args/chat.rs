@@ -8,11 +8,7 @@ pub struct ChatArgs {
     #[command(flatten)]
     pub start: StartArgs,
 
-    /// Go on with this session instead of opening a new one.
+    /// Go on with this session instead of opening a new one; the beginning of its id will do.
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["provider", "model"])]
     pub resume: Option<String>,
-
-    /// No colours, whatever the terminal can show.
-    #[arg(long)]
-    pub no_color: bool,
 }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use amplifier_app::{ApprovalError, ApprovalSystem};
+use amplifier_app::ApprovalError;
+use amplifier_app::approval::{Answer, Asker};
 use amplifier_protocol::hook::{ApprovalDefault, Question};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -22,78 +23,44 @@ const COMPARED: u64 = 512 * 1024;
 /// A question on its way to the person.
 pub struct Asked {
     pub question: Question,
-    pub answer: oneshot::Sender<String>,
-}
-
-/// The call that a question is about.
-#[derive(Debug, Clone)]
-pub struct AskedCall {
-    pub tool: String,
-    pub input: Value,
+    pub answer: oneshot::Sender<Answer>,
 }
 
 /// Puts questions to whoever sits at the terminal.
 pub struct Approver(pub UnboundedSender<Asked>);
 
 #[async_trait]
-impl ApprovalSystem for Approver {
-    async fn request_approval(&self, question: Question) -> Result<String, ApprovalError> {
+impl Asker for Approver {
+    async fn ask(&self, question: &Question) -> Result<Answer, ApprovalError> {
         let gone = || ApprovalError::Unavailable { message: "nobody is there any more".to_owned() };
         let (answer, answered) = oneshot::channel();
-        self.0.send(Asked { question, answer }).map_err(|_| gone())?;
+        self.0.send(Asked { question: question.clone(), answer }).map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     }
 }
 
-/// How long an answer holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    Once,
-    Session,
-    Always,
-    No,
-}
-
-impl Reach {
-    /// What a typed answer means; nothing where it means nothing.
-    pub fn read(answer: &str) -> Option<Self> {
-        match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" | "once" => Some(Self::Once),
-            "s" | "session" => Some(Self::Session),
-            "a" | "always" => Some(Self::Always),
-            "" | "n" | "no" => Some(Self::No),
-            _ => None,
-        }
+/// What a typed answer means; nothing where it means nothing. An empty line is a no.
+pub fn read(answer: &str) -> Option<Answer> {
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" | "once" => Some(Answer::Once),
+        "s" | "session" => Some(Answer::Session),
+        "a" | "always" => Some(Answer::Always),
+        "" | "n" | "no" => Some(Answer::No),
+        _ => None,
     }
-}
-
-/// The option that says it, among those on offer.
-pub fn option(question: &Question, reach: Reach) -> String {
-    let offered =
-        |wanted: &str| question.options.iter().find(|option| option.eq_ignore_ascii_case(wanted)).cloned();
-    let found = match reach {
-        Reach::Once => offered("Allow once").or_else(|| offered("Allow")),
-        Reach::Session | Reach::Always => {
-            offered("Allow always").or_else(|| offered("Allow once")).or_else(|| offered("Allow"))
-        }
-        Reach::No => offered("Deny"),
-    };
-    found.unwrap_or_else(|| "Deny".to_owned())
 }
 
 /// A question that waits for its answer.
 pub struct Open {
     pub asked: Asked,
-    /// What it is about, where that is known.
-    pub call: Option<AskedCall>,
     until: Instant,
 }
 
 impl Open {
-    pub fn new(asked: Asked, call: Option<AskedCall>) -> Self {
+    pub fn new(asked: Asked) -> Self {
         let patience =
             Duration::try_from_secs_f64(asked.question.timeout).unwrap_or(Duration::from_secs(300));
-        Self { asked, call, until: Instant::now() + patience }
+        Self { asked, until: Instant::now() + patience }
     }
 
     /// What can be answered, and until when.
@@ -105,7 +72,7 @@ impl Open {
         };
         let key = |key: &str| Span::new(key.to_owned(), Style::BOLD);
         let mut line = vec![key("y"), Span::plain(" once  ")];
-        if self.call.is_some() {
+        if self.asked.question.call.is_some() {
             line.extend([key("s"), Span::plain(" session  "), key("a"), Span::plain(" always  ")]);
         }
         line.extend([key("n"), Span::plain(" no")]);
@@ -115,15 +82,16 @@ impl Open {
 }
 
 /// The question as it is shown: what would be done, exactly.
-pub fn shown(question: &Question, call: Option<&AskedCall>, room: usize) -> Vec<Line> {
+pub fn shown(question: &Question, room: usize) -> Vec<Line> {
+    let call = question.call.as_ref();
     let mark = Style::of(Hue::Yellow).bold();
     let mut lines = Vec::new();
-    match call.and_then(|call| change(&call.tool, &call.input).map(|diff| (call, diff))) {
+    match call.and_then(|call| change(&call.tool_name, &call.tool_input).map(|diff| (call, diff))) {
         Some((call, diff)) => {
-            let path = call.input.get("file_path").and_then(Value::as_str).unwrap_or_default();
+            let path = call.tool_input.get("file_path").and_then(Value::as_str).unwrap_or_default();
             lines.push(vec![
                 Span::new("? ", mark),
-                Span::new(format!("{} {}", safe(&call.tool), safe(path)), Style::BOLD),
+                Span::new(format!("{} {}", safe(&call.tool_name), safe(path)), Style::BOLD),
             ]);
             lines.extend(diff_lines(&diff));
         }
@@ -161,34 +129,22 @@ fn change(tool: &str, input: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use crate::chat::paint::{Colour, written};
+    use amplifier_protocol::hook::AskedCall;
     use serde_json::json;
 
     #[test]
-    fn silence_and_an_empty_line_are_a_no() {
-        assert_eq!(Reach::read(""), Some(Reach::No));
-        assert_eq!(Reach::read(" Y "), Some(Reach::Once));
-        assert_eq!(Reach::read("stop that"), None);
-    }
-
-    #[test]
-    fn an_answer_is_one_of_those_on_offer() {
-        let asked = |options: &[&str]| Question {
-            options: options.iter().map(|option| (*option).to_owned()).collect(),
-            ..Question::default()
-        };
-        let three = asked(&["Allow once", "Allow always", "Deny"]);
-        assert_eq!(option(&three, Reach::Once), "Allow once");
-        assert_eq!(option(&three, Reach::Always), "Allow always");
-        let two = asked(&["Allow", "Deny"]);
-        assert_eq!([option(&two, Reach::Session), option(&two, Reach::No)], ["Allow", "Deny"]);
-        assert_eq!(option(&asked(&["Proceed"]), Reach::Once), "Deny");
+    fn an_empty_line_is_a_no_and_what_is_not_clear_is_nothing() {
+        assert_eq!(read(""), Some(Answer::No));
+        assert_eq!(read(" Y "), Some(Answer::Once));
+        assert_eq!(read("stop that"), None);
     }
 
     #[test]
     fn an_edit_is_asked_about_with_its_diff() {
         let input = json!({"file_path": "a.txt", "old_string": "one\ntwo\n", "new_string": "one\n2\n"});
-        let call = AskedCall { tool: "edit_file".to_owned(), input };
-        let lines = shown(&Question::default(), Some(&call), 80);
+        let effects = amplifier_protocol::tool::Effects::WRITES;
+        let call = AskedCall { tool_name: "edit_file".to_owned(), tool_input: input, effects };
+        let lines = shown(&Question { call: Some(call), ..Question::default() }, 80);
         let text: Vec<_> = lines.iter().map(|line| written(line, Colour::Off)).collect();
         assert_eq!(text, ["? edit_file a.txt", "  @@ -1,2 +1,2 @@", "   one", "  -two", "  +2"]);
     }

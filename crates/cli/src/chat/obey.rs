@@ -17,7 +17,7 @@ impl Chat {
     pub(super) async fn obey(&mut self, word: Word, argument: &str) -> Next {
         self.exit = Exit::Success;
         match word {
-            Word::Quit => return Next::Leave,
+            Word::Quit => return Next::Leave(Exit::Success),
             Word::Help => self.say(&slash::help(argument), Style::PLAIN),
             Word::Status => self.status(),
             Word::Tools => self.tools(argument),

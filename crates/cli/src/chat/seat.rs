@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use amplifier_app::allowances::Allowances;
+use amplifier_app::approval::{Approvals, Asker, GrantFile};
 use amplifier_app::files::{FileError, create_private_dir};
 use amplifier_app::library::Access;
 use amplifier_app::modes::{Mode, ModeSwitch};
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, Which, open};
 use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
-use amplifier_app::{DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare};
+use amplifier_app::{
+    ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare,
+};
 use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
@@ -20,11 +22,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::approve::{Approver, Asked};
 use super::complete::Known;
+use super::screen::Face;
 use super::tap::{Seen, Tap};
 use crate::args::{PlanChoice, StartArgs};
 use crate::commands::start::{self, Ports};
 use crate::exit::Exit;
-use crate::render;
 
 /// The session and its wires.
 pub struct Seat {
@@ -38,21 +40,20 @@ pub struct Seat {
     /// What the session is made of, for people.
     pub made_of: String,
     pub modes: ModeSwitch,
-    /// What needs no question any more.
-    pub allowances: Allowances,
+    /// Who answers questions, with what was allowed for longer.
+    pub approvals: Arc<Approvals>,
     is_new: bool,
 }
 
 #[derive(Clone)]
 struct Wires {
     seen: UnboundedSender<Seen>,
-    asked: UnboundedSender<Asked>,
 }
 
 impl Wires {
-    fn ports(&self) -> Ports {
+    fn ports(&self, approvals: &Arc<Approvals>) -> Ports {
         Ports {
-            approval: Some(Arc::new(Approver(self.asked.clone()))),
+            approval: Some(Arc::clone(approvals) as Arc<dyn ApprovalSystem>),
             display: Some(Arc::new(Notices(self.seen.clone()))),
             tap: Some(Arc::new(Tap(self.seen.clone()))),
         }
@@ -78,24 +79,29 @@ impl DisplaySystem for Notices {
 
 impl Seat {
     /// Finds out what the session is made of and opens it; what went wrong has been told.
-    pub async fn take(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Result<Self, Exit> {
+    pub async fn take(
+        args: &StartArgs,
+        resumed: Option<SessionId>,
+        access: Access,
+        face: Face,
+    ) -> Result<Self, Exit> {
         let (seen_by, seen) = unbounded_channel();
         let (asked_by, asked) = unbounded_channel();
-        let wires = Wires { seen: seen_by, asked: asked_by };
+        let person = (face != Face::Pipe).then(|| Arc::new(Approver(asked_by)) as Arc<dyn Asker>);
+        let wires = Wires { seen: seen_by };
+        let display = Arc::new(Notices(wires.seen.clone()));
+        let approvals = start::approvals(args, &access, person, display);
         let is_new = resumed.is_none();
         let made_of = made_of(args, &access, resumed.as_ref());
         let start = start::find(args, resumed, access.clone()).await?;
         let resolver = start.resolver.clone();
-        let opened = start.open(wires.ports()).await.map_err(|error| start::refuse_to_open(&error))?;
+        let opened =
+            start.open(wires.ports(&approvals)).await.map_err(|error| start::refuse_to_open(&error))?;
         start::tell_about(&opened);
-        let (allowances, fault) = Allowances::open(access.home.allowances(&access.base));
-        if let Some(fault) = fault {
-            render::error(&fault, Some("`/allow forget` begins anew"));
-        }
         let modes = ModeSwitch::default();
         modes.guard(&opened.session);
         let args = args.clone();
-        Ok(Self { opened, seen, asked, wires, access, args, resolver, made_of, modes, allowances, is_new })
+        Ok(Self { opened, seen, asked, wires, access, args, resolver, made_of, modes, approvals, is_new })
     }
 
     /// Goes on with the plan of another bundle; what went wrong has been told.
@@ -150,7 +156,7 @@ impl Seat {
     }
 
     fn request(&self, which: Which, prompt: Option<PromptParts>) -> OpenRequest {
-        let ports = self.wires.ports();
+        let ports = self.wires.ports(&self.approvals);
         OpenRequest {
             home: self.access.home.clone(),
             which,
@@ -189,6 +195,11 @@ impl Seat {
             }
             None => ("no provider".to_owned(), None),
         }
+    }
+
+    /// Where what is allowed always is kept.
+    pub fn grants(&self) -> GrantFile {
+        GrantFile::new(self.access.home.approvals())
     }
 
     /// What stands before the prompt.
@@ -254,7 +265,7 @@ impl Seat {
     /// How to come back; nothing was said in a session without a turn.
     pub fn farewell(&self) -> Option<String> {
         let said = !self.is_new || self.status().turns > 0;
-        said.then(|| format!("go on with: amplifier chat --resume {}", self.opened.session.id()))
+        said.then(|| format!("go on with: amplifier resume {}", self.opened.session.id()))
     }
 }
 

@@ -2,25 +2,22 @@
 
 use std::time::Duration;
 
-use amplifier_app::allowances::{Allowance, Term};
+use amplifier_app::approval::Answer;
 use amplifier_app::{CancelLevel, ExecuteError, Prompt, Speaker, TurnError, prompt};
 use amplifier_protocol::status::{SessionState, SessionStatus};
-use amplifier_protocol::tool::Effects;
 use amplifier_protocol::usage::Usd;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use super::approve::{self, AskedCall, Reach};
 use super::draft::Meant;
 use super::input::Typed;
 use super::paint::{Hue, Line, Span, Style};
 use super::screen::Face;
-use super::seat::Seat;
-use super::signals::Signal;
 use super::view::View;
 use super::{Chat, Next};
 use crate::exit::Exit;
+use crate::stop::Stop;
 
 /// How often the changing lines are drawn.
 const FRAME: Duration = Duration::from_millis(50);
@@ -32,7 +29,7 @@ enum Wish {
     Nothing,
     Stop,
     /// Stop, and leave.
-    Leave,
+    Leave(Exit),
     /// A line: an answer, a word to the turn, or a command for afterwards.
     Line(String),
 }
@@ -53,6 +50,9 @@ impl Chat {
         self.conclude(&result.unwrap_or_else(broken), before);
         if let Err(error) = self.seat.opened.update_views().await {
             self.say(&format!("warning: {error}; the journal is complete"), Style::of(Hue::Yellow));
+        }
+        if let Next::Leave(exit) = next {
+            self.exit = exit;
         }
         next
     }
@@ -75,9 +75,9 @@ impl Chat {
             let mut wish = Wish::Nothing;
             tokio::select! {
                 biased;
-                signal = self.signals.next() => wish = match signal {
-                    Signal::Interrupt => Wish::Stop,
-                    Signal::Terminate => Wish::Leave,
+                stop = self.stops.next() => wish = match stop {
+                    Stop::Interrupt => Wish::Stop,
+                    stop => Wish::Leave(stop.exit()),
                 },
                 typed = self.input.next(), if listening => {
                     listening = !matches!(typed, Typed::End | Typed::Broken(_));
@@ -88,21 +88,8 @@ impl Chat {
                     while let Ok(seen) = self.seat.seen.try_recv() {
                         view.take(seen);
                     }
-                    let call = view.call_of(&asked.question);
-                    let allowed = call.as_ref().and_then(|call| self.seat.allowances.covers(&call.tool, &call.input));
-                    match (allowed, call) {
-                        (Some(term), Some(call)) => {
-                            view.note(&format!("{}: {}", call.tool, remembered(term)), Style::DIM);
-                            let answer = approve::option(&asked.question, Reach::Once);
-                            asked.answer.send(answer).ok();
-                        }
-                        (_, call) if listens => {
-                            view.ask(asked, call);
-                            view.draw();
-                        }
-                        // Dropped without an answer where nobody can give one: that is a no.
-                        _ => {}
-                    }
+                    view.ask(asked);
+                    view.draw();
                 }
                 Some(seen) = self.seat.seen.recv() => {
                     view.take(seen);
@@ -122,17 +109,13 @@ impl Chat {
                     stops += 1;
                     stop(&mut view, &session, stops).await;
                 }
-                Wish::Leave => {
-                    next = Next::Leave;
+                Wish::Leave(exit) => {
+                    next = Next::Leave(exit);
                     session.cancel(CancelLevel::Immediate).await;
                 }
                 Wish::Line(line) if view.question.is_some() => {
-                    if let Some((open, reach)) = view.answer_with(&line) {
-                        view.note(told(reach), Style::DIM);
-                        if let Some(fault) = remember(&mut self.seat, open.call.as_ref(), reach) {
-                            view.note(&fault, Style::of(Hue::Red));
-                        }
-                        let answer = approve::option(&open.asked.question, reach);
+                    if let Some((open, answer)) = view.answer_with(&line) {
+                        view.note(told(answer), Style::DIM);
                         // Whoever asked may have gone meanwhile; then nothing depends on the answer.
                         open.asked.answer.send(answer).ok();
                     }
@@ -193,7 +176,7 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
             Meant::Nothing => Wish::Nothing,
             Meant::Line(line) => Wish::Line(line),
             Meant::Interrupt => Wish::Stop,
-            Meant::End => Wish::Leave,
+            Meant::End => Wish::Leave(Exit::Success),
         },
         Typed::Paste(text) => {
             view.draft.paste(&text);
@@ -219,33 +202,12 @@ async fn stop(view: &mut View<'_>, session: &amplifier_app::Session, stops: u32)
     session.cancel(level).await;
 }
 
-/// Keeps an answer that is meant for longer; returns what went wrong with that.
-fn remember(seat: &mut Seat, call: Option<&AskedCall>, reach: Reach) -> Option<String> {
-    let call = call?;
-    let term = match reach {
-        Reach::Session => Term::Session,
-        Reach::Always => Term::Always,
-        Reach::Once | Reach::No => return None,
-    };
-    let tool = seat.opened.session.coordinator().tool(&call.tool);
-    let effects = tool.map_or(Effects::UNKNOWN, |tool| tool.effects());
-    let kept = seat.allowances.add(Allowance::of(&call.tool, &call.input, effects), term);
-    kept.err().map(|error| format!("allowed for this session only: {}", chain(&error)))
-}
-
-fn remembered(term: Term) -> &'static str {
-    match term {
-        Term::Session => "allowed for this session",
-        Term::Always => "allowed always in this folder",
-    }
-}
-
-fn told(reach: Reach) -> &'static str {
-    match reach {
-        Reach::Once => "allowed once",
-        Reach::Session => "allowed for this session",
-        Reach::Always => "allowed always",
-        Reach::No => "not allowed",
+fn told(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Once => "allowed once",
+        Answer::Session => "allowed for this session",
+        Answer::Always => "allowed always in this folder",
+        Answer::No => "not allowed",
     }
 }
 

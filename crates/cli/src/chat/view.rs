@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use amplifier_app::approval::Answer;
 use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
-use amplifier_protocol::hook::Question;
 
-use super::approve::{self, Asked, AskedCall, Open, Reach};
-use super::calls::{Call, Calls, Well, one_line, seconds, shortened};
+use super::approve::{self, Asked, Open};
+use super::calls::{Calls, Well, one_line, seconds, shortened};
 use super::draft::Draft;
 use super::markdown::{Stream, safe};
 use super::paint::{Hue, Line, Margin, Span, Style, wrap};
@@ -217,24 +217,14 @@ impl<'a> View<'a> {
         self.last = kind;
     }
 
-    /// The call a question is about, where that is clear: the one that runs, or the one whose input the question shows.
-    pub fn call_of(&self, question: &Question) -> Option<AskedCall> {
-        let running: Vec<_> = self.memory.calls.running().collect();
-        let about = |call: &&Call| {
-            running.len() == 1 || call.telling().is_some_and(|text| question.prompt.contains(text))
-        };
-        let call = running.iter().copied().find(about)?;
-        Some(AskedCall { tool: call.tool.clone(), input: call.input.clone() })
-    }
-
     /// Puts a question; what was being typed waits.
-    pub fn ask(&mut self, asked: Asked, call: Option<AskedCall>) {
+    pub fn ask(&mut self, asked: Asked) {
         self.end_text();
-        let lines = approve::shown(&asked.question, call.as_ref(), room(self.screen));
+        let lines = approve::shown(&asked.question, room(self.screen));
         self.part(Kind::Call);
         self.screen.note(&lines);
         self.aside = self.draft.take();
-        let open = Open::new(asked, call);
+        let open = Open::new(asked);
         if self.screen.face() == Face::Dumb {
             self.screen.note(&[open.line()]);
         }
@@ -242,14 +232,14 @@ impl<'a> View<'a> {
     }
 
     /// Takes an answer; nothing comes of what is none.
-    pub fn answer_with(&mut self, text: &str) -> Option<(Open, Reach)> {
-        let Some(reach) = Reach::read(text) else {
+    pub fn answer_with(&mut self, text: &str) -> Option<(Open, Answer)> {
+        let Some(answer) = approve::read(text) else {
             self.note("please answer with y, s, a or n", Style::of(Hue::Yellow));
             return None;
         };
         let open = self.question.take()?;
         self.draft.put(std::mem::take(&mut self.aside));
-        Some((open, reach))
+        Some((open, answer))
     }
 
     /// A question whose asker went away needs no answer any more.

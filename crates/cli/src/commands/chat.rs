@@ -2,34 +2,36 @@
 
 use std::path::PathBuf;
 
+use amplifier_app::sessions::resolve;
+use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 
 use super::load;
 use crate::args::{ChatArgs, StartArgs};
-use crate::chat::{self, ColourWish};
+use crate::chat;
 use crate::exit::Exit;
 use crate::render;
 
 /// `amplifier chat`, also of a session that exists.
 pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
-    let resumed = match args.resume.as_ref().map(|id| id.parse::<SessionId>()).transpose() {
-        Ok(resumed) => resumed,
-        Err(error) => {
-            render::error(&error, None);
-            return Exit::Usage;
-        }
+    let access = match load::access(home.clone()) {
+        Ok(access) => access,
+        Err(exit) => return exit,
     };
-    open(&args.start, resumed, home, wish(args))
-}
-
-/// Opens the chat, with a new session or with one that exists.
-pub fn open(start: &StartArgs, resumed: Option<SessionId>, home: Option<PathBuf>, wish: ColourWish) -> Exit {
-    match load::access(home) {
-        Ok(access) => load::block_on(chat::run(start, resumed, access, wish)),
-        Err(exit) => exit,
+    let store = SessionStore::new(access.home);
+    match args.resume.as_ref().map(|text| resolve(&store, text)).transpose() {
+        Ok(resumed) => open(&args.start, resumed, home),
+        Err(error) => {
+            render::error(&error, error.hint().as_deref());
+            if error.is_usage() { Exit::Usage } else { Exit::Failure }
+        }
     }
 }
 
-fn wish(args: &ChatArgs) -> ColourWish {
-    if args.no_color { ColourWish::Never } else { ColourWish::Usual }
+/// Opens the chat, with a new session or with one that exists.
+pub fn open(start: &StartArgs, resumed: Option<SessionId>, home: Option<PathBuf>) -> Exit {
+    match load::access(home) {
+        Ok(access) => load::block_on(chat::run(start, resumed, access)),
+        Err(exit) => exit,
+    }
 }

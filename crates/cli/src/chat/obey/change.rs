@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use amplifier_app::allowances::{Allowance, Term};
+use amplifier_app::approval::Grant;
 use amplifier_app::compact::compact;
 use amplifier_app::modes::Mode;
 use amplifier_app::{inquire, providers};
-use amplifier_protocol::tool::Effects;
 use serde_json::Value;
 
 use crate::chat::paint::Style;
@@ -150,15 +149,12 @@ impl Chat {
 
     pub(super) fn allow(&mut self, argument: &str) {
         match argument {
-            "" => {
-                let rows: Vec<_> = self.seat.allowances.list().into_iter().map(described).collect();
-                match rows.is_empty() {
-                    true => self.say("everything that asks is asked about", Style::DIM),
-                    false => self.table(&rows),
+            "" => self.allowed(),
+            "forget" => match self.seat.grants().forget(self.seat.folder()) {
+                Ok(()) => {
+                    self.seat.approvals.forget_session();
+                    self.done("what was allowed in this folder is forgotten; a running session may still remember it");
                 }
-            }
-            "forget" => match self.seat.allowances.forget() {
-                Ok(()) => self.done("everything that asks is asked about again, from the next session on"),
                 Err(error) => self.fault(&error, None),
             },
             tool => {
@@ -171,21 +167,29 @@ impl Chat {
                         format!("`{tool}` runs programs: answer its questions with `s` or `a`, one by one");
                     return self.refuse(&told);
                 }
-                let allowance = Allowance::of(tool, &Value::Null, Effects { executes: false, ..effects });
-                match self.seat.allowances.add(allowance, Term::Session) {
-                    Ok(()) => self.done(&format!("`{tool}` is not asked about in this chat")),
-                    Err(error) => self.fault(&error, None),
-                }
+                self.seat.approvals.allow_in_session(Grant { tool: tool.to_owned(), input: None });
+                self.done(&format!("`{tool}` is not asked about in this session"));
             }
         }
     }
-}
 
-fn described((allowance, term): (&Allowance, Term)) -> (String, String) {
-    let what = allowance.input.as_deref().unwrap_or("every call");
-    let long = match term {
-        Term::Session => "this chat",
-        Term::Always => "always, in this folder",
-    };
-    (allowance.tool.clone(), format!("{what} ({long})"))
+    /// What needs no question any more.
+    fn allowed(&mut self) {
+        let row = |grant: &Grant, long: &str| {
+            let what = grant.input.as_deref().unwrap_or("every call");
+            (grant.tool.clone(), format!("{what} ({long})"))
+        };
+        let mut rows = match self.seat.grants().list(self.seat.folder()) {
+            Ok(grants) => grants.iter().map(|grant| row(grant, "always, in this folder")).collect(),
+            Err(error) => {
+                self.fault(&error, None);
+                Vec::new()
+            }
+        };
+        rows.extend(self.seat.approvals.allowed_in_session().iter().map(|grant| row(grant, "this session")));
+        match rows.is_empty() {
+            true => self.say("everything that asks is asked about", Style::DIM),
+            false => self.table(&rows),
+        }
+    }
 }
