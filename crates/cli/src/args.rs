@@ -9,6 +9,7 @@ mod bundle;
 mod plan;
 mod profile;
 mod provider;
+mod session;
 mod start;
 
 pub use bundle::{
@@ -22,6 +23,11 @@ pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
 pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
+pub use session::{
+    ContinueArgs, ExportFormat, ResumeArgs, SessionCleanupArgs, SessionCommand, SessionDeleteArgs,
+    SessionExportArgs, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
+    SessionRewindArgs, SessionSearchArgs, SessionShowArgs, Where,
+};
 pub use start::{RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
@@ -40,6 +46,13 @@ pub struct Args {
 pub enum Command {
     /// Answer one prompt.
     Run(RunArgs),
+    /// Go on with the session that was last used in this folder.
+    Continue(Box<ContinueArgs>),
+    /// Go on with a session.
+    Resume(Box<ResumeArgs>),
+    /// List, show, fork, rewind, export, search and delete sessions.
+    #[command(subcommand)]
+    Session(Box<SessionCommand>),
     /// Look at mount plans.
     #[command(subcommand)]
     Plan(PlanCommand),

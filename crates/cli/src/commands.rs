@@ -10,4 +10,5 @@ pub mod plan;
 pub mod profile;
 pub mod provider;
 pub mod run;
+pub mod session;
 pub mod start;

@@ -40,6 +40,9 @@ fn main() -> ExitCode {
         Command::Profile(command) => commands::profile::run(&command, args.home),
         Command::Cache(command) => commands::cache::run(&command, args.home),
         Command::Provider(command) => commands::provider::run(&command),
+        Command::Continue(wish) => commands::session::go_on(*wish, args.home),
+        Command::Resume(resume) => commands::session::resume(&resume, args.home),
+        Command::Session(command) => commands::session::run(&command, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),
     };
     exit.into()
