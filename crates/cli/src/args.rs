@@ -12,6 +12,7 @@ mod look;
 mod plan;
 mod profile;
 mod provider;
+mod session;
 mod start;
 
 pub use bundle::{
@@ -31,6 +32,12 @@ pub use profile::{
 };
 pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
 pub use start::{Approve, RunArgs, StartArgs};
+pub use session::{
+    ContinueArgs, ExportFormat, ResumeArgs, SessionCleanupArgs, SessionCommand, SessionDeleteArgs,
+    SessionExportArgs, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
+    SessionRewindArgs, SessionSearchArgs, SessionShowArgs, Where,
+};
+pub use start::{RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
@@ -80,6 +87,13 @@ pub enum Command {
     Chat(ChatArgs),
     /// Answer one prompt.
     Run(RunArgs),
+    /// Go on with the session that was last used in this folder.
+    Continue(Box<ContinueArgs>),
+    /// Go on with a session.
+    Resume(Box<ResumeArgs>),
+    /// List, show, fork, rewind, export, search and delete sessions.
+    #[command(subcommand)]
+    Session(Box<SessionCommand>),
     /// Look at mount plans.
     #[command(subcommand)]
     Plan(PlanCommand),

@@ -15,6 +15,7 @@ pub mod plan;
 pub mod profile;
 pub mod provider;
 pub mod run;
+pub mod session;
 pub mod start;
 pub mod tool;
 pub mod update;
