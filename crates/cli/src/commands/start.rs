@@ -19,9 +19,9 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 
 use super::load::Chosen;
-use crate::args::{Approve, StartArgs};
 use super::session;
 use crate::args::StartArgs;
+use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
 use crate::render::{self, Tone};
 
@@ -31,7 +31,7 @@ pub struct Start {
     pub which: Which,
     pub prompt: Option<PromptParts>,
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
-    origin: Option<SessionOrigin>,
+    pub origin: Option<SessionOrigin>,
     strictness: Strictness,
 }
 
@@ -199,7 +199,6 @@ impl Start {
             tap: ports.tap,
             prompt: self.prompt,
             resolver: self.resolver,
-            origin: None,
             origin: self.origin,
         })
         .await

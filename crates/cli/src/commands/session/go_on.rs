@@ -8,12 +8,11 @@ use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
-use clap::Parser;
 
 use super::tell::{minute, plain, words};
 use super::{refuse, row};
-use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, RunArgs, StartArgs};
-use crate::commands::{load, run};
+use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
+use crate::commands::{chat, load, run};
 use crate::exit::Exit;
 use crate::render;
 
@@ -152,23 +151,7 @@ fn show_last(store: &SessionStore, id: &SessionId) {
     drop(told);
 }
 
-/// `run`'s arguments with nothing but a session.
-#[derive(Parser)]
-struct Plain {
-    #[command(flatten)]
-    run: RunArgs,
-}
-
 /// Goes on with a session, turn after turn.
 fn converse(start: &StartArgs, id: &SessionId, home: Option<PathBuf>) -> Exit {
-    match Plain::try_parse_from(["run", "--resume", id.as_str()]) {
-        Ok(mut plain) => {
-            plain.run.start = start.clone();
-            run::run(&plain.run, home)
-        }
-        Err(error) => {
-            render::error(&error, None);
-            Exit::Usage
-        }
-    }
+    chat::open(start, Some(id.clone()), home)
 }
