@@ -29,6 +29,13 @@ pub const LLAMA_CPP_HOST: &str = "LLAMA_CPP_HOST";
 /// Where a vLLM server is.
 pub const VLLM_BASE_URL: &str = "VLLM_BASE_URL";
 
+/// The language and letters of the person; the first that is set counts.
+pub const LC_ALL: &str = "LC_ALL";
+/// See [`LC_ALL`].
+pub const LC_CTYPE: &str = "LC_CTYPE";
+/// See [`LC_ALL`].
+pub const LANG: &str = "LANG";
+
 /// The variables that modules may ask for through the capability `environment.variable`: keys and places of model
 /// services, proxies, and where model calls are recorded. Everything else is reached through `${VAR}` in a config, where
 /// the plan's author decides.

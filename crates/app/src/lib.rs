@@ -2,20 +2,25 @@
 //!
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
+pub mod about;
 pub mod approval;
 pub mod backups;
 pub mod bundles;
 pub mod catalog;
 pub mod clock;
+pub mod compact;
 pub mod detect;
 pub mod diff;
+pub mod doctor;
 pub mod env;
 pub mod expand;
 pub mod files;
 pub mod inquire;
+pub mod invoke;
 pub mod journal;
 pub mod library;
 pub mod lockfile;
+pub mod modes;
 pub mod open;
 pub mod overrides;
 pub mod paths;
@@ -26,10 +31,13 @@ pub mod prompt;
 pub mod providers;
 pub mod registry;
 pub mod resolver;
+pub mod sessions;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
+pub mod toolbox;
 pub mod turns;
+pub mod updates;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_bundle::explain::Setting;
@@ -41,6 +49,7 @@ pub use amplifier_core::canonical::{PlanHash, plan_hash};
 pub use amplifier_core::contracts::{
     ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Prompt, TurnError,
 };
+pub use amplifier_core::redact::redact;
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};
 pub use amplifier_sources::cache::{Cache, Cleared, Entry as CacheEntry, Selection, Verdict};
 pub use amplifier_sources::error::FetchError;

@@ -29,7 +29,8 @@ fn without_a_terminal_nothing_is_allowed_and_the_way_is_told() {
     let desk = Desk::new();
     desk.plan("a.json", &writes(json!({})));
     for approve in [&[][..], &["--approve", "none"], &["--approve", "safe"]] {
-        let ran = desk.amplifier(&[&["run", "--plan", "a.json", "--output", "json"], approve, &["write"]].concat());
+        let ran =
+            desk.amplifier(&[&["run", "--plan", "a.json", "--output", "json"], approve, &["write"]].concat());
         assert_eq!((ran.code, wrote(&desk)), (0, false), "{approve:?}: {}", ran.seen());
         assert!(ran.stderr.contains("warning: not allowed: Run `write_file`"), "{}", ran.stderr);
         assert!(ran.stderr.contains("`--approve all` allows it"), "{}", ran.stderr);
@@ -64,7 +65,11 @@ fn safe_allows_what_declares_to_change_nothing() {
     };
     assert!(answer("safe").stdout.contains("a.json"));
     let none = answer("none");
-    assert!(!none.stdout.contains("\"a.json\"") && none.stderr.contains("`--approve safe`"), "{}", none.seen());
+    assert!(
+        !none.stdout.contains("\"a.json\"") && none.stderr.contains("`--approve safe`"),
+        "{}",
+        none.seen()
+    );
 }
 
 #[test]
@@ -91,7 +96,11 @@ fn the_built_in_bundle_asks_once_before_it_changes_or_starts_something() {
     let desk = Desk::new();
     let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
     let run = |approve: &str, prompt: &str| {
-        with(&desk, &[("PATH", &path)], &["run", "-p", "mock", "--approve", approve, "--output", "json", prompt])
+        with(
+            &desk,
+            &[("PATH", &path)],
+            &["run", "-p", "mock", "--approve", approve, "--output", "json", prompt],
+        )
     };
     let write = "write_file {\"file_path\": \"new.txt\", \"content\": \"x\"}";
     let denied = run("none", write);

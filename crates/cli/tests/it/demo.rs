@@ -40,7 +40,11 @@ fn the_demo_is_not_taken_where_somebody_wants_more() {
     let named = with(&desk, &[], &["run", "-p", "openai", "hi"]);
     assert_eq!((named.code, named.stdout.contains("demo")), (1, false), "{}", named.seen());
     // And who has a key never meets it.
-    let key = with(&desk, &[("OPENAI_API_KEY", "sk-x"), ("OPENAI_BASE_URL", "http://127.0.0.1:9")], &["run", "--timeout", "20", "hi"]);
+    let key = with(
+        &desk,
+        &[("OPENAI_API_KEY", "sk-x"), ("OPENAI_BASE_URL", "http://127.0.0.1:9")],
+        &["run", "--timeout", "20", "hi"],
+    );
     assert!(!key.seen().contains("demo"), "{}", key.seen());
 }
 

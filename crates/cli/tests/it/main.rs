@@ -8,16 +8,21 @@
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
+mod agents;
 mod approve;
 mod backup;
 mod bundle;
 mod cache;
+mod chat;
 mod demo;
 mod desk;
+mod doctor;
+mod help;
 mod kills;
 mod llama;
 mod llama_vendors;
 mod module;
+mod pages;
 mod parts;
 mod plan;
 mod plans_of_bundles;
@@ -27,4 +32,8 @@ mod provider;
 mod run;
 mod run_flags;
 mod run_lines;
+mod terminal;
+mod tool;
+mod tutorials;
+mod update;
 mod wrong;

@@ -313,11 +313,9 @@ fn the_reference_page_names_keys_and_variables_that_exist() {
     let page = read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/providers.md").as_ref());
     let desk = Desk::new();
     let listed = desk.amplifier(&["module", "list", "--output", "json"]).json();
-    let providers = listed["modules"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|module| module["type"] == "provider" && module["id"] != "provider-mock" && module["id"] != "provider-demo");
+    let providers = listed["modules"].as_array().unwrap().iter().filter(|module| {
+        module["type"] == "provider" && module["id"] != "provider-mock" && module["id"] != "provider-demo"
+    });
     let keys = first_column(&page, "Config keys");
     assert!(keys.len() > 20, "{keys:?}");
     for module in providers {

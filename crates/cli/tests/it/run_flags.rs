@@ -81,7 +81,10 @@ fn money_that_is_spent_ends_the_turn_and_says_who_spent_it() {
     let ran = desk.amplifier(&["run", "--plan", "a.json", "--max-cost", "0.20", "--output", "json", "hi"]);
     assert_eq!(ran.code, 3, "{}", ran.seen());
     let told = ran.json();
-    assert_eq!((&told["status"], &told["exit_code"], &told["cost_usd"]), (&json!("limit_reached"), &json!(3), &json!("0.3")));
+    assert_eq!(
+        (&told["status"], &told["exit_code"], &told["cost_usd"]),
+        (&json!("limit_reached"), &json!(3), &json!("0.3"))
+    );
     let error = told["error"].as_str().unwrap();
     assert!(error.contains("$0.2") && error.contains("provider-mock"), "{error}");
 }
@@ -100,7 +103,8 @@ fn the_time_ends_a_turn_with_124_and_keeps_the_session() {
     let desk = Desk::new();
     desk.plan("slow.json", &plan(json!({"responses": [{"text": "late", "delay_ms": 60_000}]})));
     let began = Instant::now();
-    let ran = desk.amplifier(&["run", "--plan", "slow.json", "--timeout", "500ms", "--output", "json", "wait"]);
+    let ran =
+        desk.amplifier(&["run", "--plan", "slow.json", "--timeout", "500ms", "--output", "json", "wait"]);
     assert_eq!(ran.code, 124, "{}", ran.seen());
     assert!(began.elapsed().as_secs() < 30);
     assert!(ran.stderr.contains("not done in 500 ms"), "{}", ran.stderr);
@@ -108,7 +112,10 @@ fn the_time_ends_a_turn_with_124_and_keeps_the_session() {
     assert_eq!((&told["status"], &told["answer"]), (&json!("timed_out"), &Value::Null), "{told}");
     assert!(told["session_id"].is_string() && first_message(&desk) == "wait");
     for time in ["0", "soon", "-3"] {
-        assert_eq!(desk.amplifier(&["run", "--plan", "slow.json", &format!("--timeout={time}"), "x"]).code, 2);
+        assert_eq!(
+            desk.amplifier(&["run", "--plan", "slow.json", &format!("--timeout={time}"), "x"]).code,
+            2
+        );
     }
 }
 
@@ -140,7 +147,8 @@ fn piped_text_has_bounds_and_must_be_text() {
 #[test]
 fn quiet_says_nothing_but_errors_and_verbose_tells_every_step() {
     let desk = Desk::new();
-    let call = json!({"text": "x", "tool_calls": [{"name": "read_file", "arguments": {"file_path": "n.txt"}}]});
+    let call =
+        json!({"text": "x", "tool_calls": [{"name": "read_file", "arguments": {"file_path": "n.txt"}}]});
     let mut noisy = plan(json!({"responses": [call, "done"]}));
     noisy["tools"][1] = json!({"module": "tool-nowhere"});
     desk.plan("a.json", &noisy).file("n.txt", "x\n");
@@ -150,7 +158,13 @@ fn quiet_says_nothing_but_errors_and_verbose_tells_every_step() {
     assert!(failed.code == 2 && failed.stderr.contains("none.json"), "{}", failed.seen());
     let verbose = desk.amplifier(&["run", "--plan", "a.json", "-v", "hi"]);
     assert_eq!(verbose.stdout, "done\n");
-    for words in ["`read_file` n.txt …", "`read_file` n.txt: done", "`provider-mock`", "tokens in", "1 tool calls; session "] {
+    for words in [
+        "`read_file` n.txt …",
+        "`read_file` n.txt: done",
+        "`provider-mock`",
+        "tokens in",
+        "1 tool calls; session ",
+    ] {
         assert!(verbose.stderr.contains(words), "{words}: {}", verbose.stderr);
     }
     assert_eq!(desk.amplifier(&["run", "-q", "-v", "hi"]).code, 2);
@@ -163,7 +177,11 @@ fn a_folder_can_be_named_instead_of_gone_to() {
     let ran = desk.amplifier(&["--cwd", "there", "run", "--plan", "a.json", "read notes.txt"]);
     assert!(ran.code == 0 && ran.stdout.contains("plugh"), "{}", ran.seen());
     let ran = desk.amplifier(&["run", "--cwd", "nowhere", "--plan", "a.json", "hi"]);
-    assert!(ran.code == 2 && ran.stderr.contains("nowhere") && ran.stderr.contains("--cwd"), "{}", ran.seen());
+    assert!(
+        ran.code == 2 && ran.stderr.contains("nowhere") && ran.stderr.contains("--cwd"),
+        "{}",
+        ran.seen()
+    );
 }
 
 #[test]
@@ -198,7 +216,10 @@ fn programs_are_told_in_json_also_when_there_is_no_session() {
 fn the_older_names_of_flags_are_known() {
     let desk = Desk::new();
     desk.plan("a.json", &says("ok")).file("b/bundle.md", "---\nbundle: {name: b}\nsession: {orchestrator: {module: loop-basic}, context: {module: context-simple}}\n---\nHi.\n");
-    assert_eq!(desk.amplifier(&["run", "--plan", "a.json", "--output-format", "json", "x"]).json()["answer"], json!("ok"));
+    assert_eq!(
+        desk.amplifier(&["run", "--plan", "a.json", "--output-format", "json", "x"]).json()["answer"],
+        json!("ok")
+    );
     let ran = desk.amplifier(&["run", "-B", "b", "-p", "mock", "hello"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "You said: hello\n"), "{}", ran.seen());
 }

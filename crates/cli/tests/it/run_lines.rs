@@ -19,7 +19,8 @@ fn validator() -> Validator {
 fn checked(validator: &Validator, ran: &Ran) -> Vec<String> {
     let lines = ran.lines();
     for line in &lines {
-        let problems: Vec<_> = validator.iter_errors(line).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        let problems: Vec<_> =
+            validator.iter_errors(line).map(|error| format!("{}: {error}", error.instance_path())).collect();
         assert!(problems.is_empty(), "{problems:#?}\n{line:#}");
     }
     assert_eq!(lines.last().unwrap()["type"], json!("result"), "{}", ran.seen());
@@ -62,8 +63,14 @@ fn every_line_of_runs_with_tools_denials_and_thoughts_is_valid() {
     let ran = run(&desk, &["--plan", "a.json", "go"]);
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let names = checked(&validator, &ran);
-    expect(&names, &["session:start", "prompt:submit", "tool:pre", "tool:post", "tool:error", "approval:required"]);
-    expect(&names, &["approval:denied", "llm:request", "llm:response", "content_block:delta", "prompt:complete"]);
+    expect(
+        &names,
+        &["session:start", "prompt:submit", "tool:pre", "tool:post", "tool:error", "approval:required"],
+    );
+    expect(
+        &names,
+        &["approval:denied", "llm:request", "llm:response", "content_block:delta", "prompt:complete"],
+    );
     expect(&names, &["artifact:read", "execution:end", "session:end", "orchestrator:complete"]);
     // Allowed, it writes; and the same session again begins with another event.
     let ran = run(&desk, &["--plan", "a.json", "--approve", "all", "go"]);

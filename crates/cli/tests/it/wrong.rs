@@ -72,7 +72,8 @@ fn in_the_middle(desk: &Desk, args: &[&str]) -> Child {
     let child = desk.spawn(&[&["run", "--plan", "slow.json"], args, &["wait for it"]].concat());
     wait_until(|| {
         desk.sessions().pop().is_some_and(|folder| {
-            std::fs::read_to_string(folder.join("events.jsonl")).is_ok_and(|text| text.contains("call_started"))
+            std::fs::read_to_string(folder.join("events.jsonl"))
+                .is_ok_and(|text| text.contains("call_started"))
         })
     });
     child
@@ -88,7 +89,11 @@ fn what_was_asked_for_is_not_there() {
     row(&desk.amplifier(&["run", "--bundle", "nowhere", "hi"]), 2, &["nowhere", "hint:"]);
     row(&desk.amplifier(&["run", "--plan", "none.json", "hi"]), 2, &["none.json", "hint:"]);
     row(&desk.amplifier(&["run", "--profile", "no/such", "hi"]), 2, &["no/such", "hint:"]);
-    row(&desk.amplifier(&["run", "--resume", "none-such", "hi"]), 1, &["none-such", "state/sessions", "hint:"]);
+    row(
+        &desk.amplifier(&["run", "--resume", "none-such", "hi"]),
+        1,
+        &["none-such", "state/sessions", "hint:"],
+    );
     row(&desk.amplifier(&["run", "-p", "no such", "hi"]), 2, &["no such", "hint:"]);
     row(&desk.amplifier(&["run", "--bogus", "hi"]), 2, &["--bogus"]);
     row(&desk.amplifier(&["run", "--max-tokens", "many", "hi"]), 2, &["--max-tokens", "many"]);
@@ -111,7 +116,11 @@ fn files_that_are_not_what_they_should_be() {
     row(&desk.amplifier(&["run", "--bundle", "./bytes.yaml", "hi"]), 2, &["bytes.yaml"]);
     row(&desk.amplifier(&["run", "--plan", "broken.json", "hi"]), 2, &["broken.json:1:13", "not JSON"]);
     row(&desk.amplifier(&["run", "--plan", "bytes.json", "hi"]), 2, &["bytes.json", "UTF-8"]);
-    row(&desk.amplifier(&["run", "--plan", "shape.json", "hi"]), 2, &["shape.json:1:", "orchestrator", "hint:"]);
+    row(
+        &desk.amplifier(&["run", "--plan", "shape.json", "hi"]),
+        2,
+        &["shape.json:1:", "orchestrator", "hint:"],
+    );
     row(&desk.amplifier(&["run", "--plan", ".", "hi"]), 2, &["`.`"]);
     assert!(desk.sessions().is_empty());
     assert_snapshot!("broken_json", desk.amplifier(&["run", "--plan", "broken.json", "hi"]).seen());
@@ -153,7 +162,11 @@ fn with_home_on(desk: &Desk, options: &str, script: &str, args: &[&str]) -> Ran 
     command.current_dir(desk.work()).env("AMPLIFIER_HOME", desk.home()).stdin(Stdio::null());
     let ran = Ran::of(command.output().expect("unshare is needed for this test; it is in util-linux"));
     let refused = "this test needs a system that lets people mount in a name space of their own";
-    assert!(!ran.stderr.contains("unshare failed") && !ran.stderr.contains("mount:"), "{refused}: {}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("unshare failed") && !ran.stderr.contains("mount:"),
+        "{refused}: {}",
+        ran.stderr
+    );
     ran
 }
 
@@ -289,7 +302,8 @@ fn arguments_and_files_that_are_not_text() {
     std::fs::write(&path, says("found").to_string()).unwrap();
     let ran = Ran::of(desk.command(&["run", "hi", "--plan"]).arg(&path).output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "found\n"), "{}", ran.seen());
-    let calls = json!([{"tool_calls": [{"name": "read_file", "arguments": {"file_path": "bytes.txt"}}]}, "seen"]);
+    let calls =
+        json!([{"tool_calls": [{"name": "read_file", "arguments": {"file_path": "bytes.txt"}}]}, "seen"]);
     desk.file("bytes.txt", [b'a', 0xff, 0, 0xfe]).plan("reads.json", &plan(json!({"responses": calls})));
     let ran = desk.amplifier(&["run", "--plan", "reads.json", "read"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "seen\n"), "{}", ran.seen());
