@@ -31,13 +31,12 @@ pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
 pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
-pub use start::{Approve, RunArgs, StartArgs};
 pub use session::{
     ContinueArgs, ExportFormat, ResumeArgs, SessionCleanupArgs, SessionCommand, SessionDeleteArgs,
     SessionExportArgs, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
     SessionRewindArgs, SessionSearchArgs, SessionShowArgs, Where,
 };
-pub use start::{RunArgs, StartArgs};
+pub use start::{Approve, RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
