@@ -11,7 +11,7 @@ use super::index::{self, Index, Known, Note};
 use super::SessionError;
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
-use crate::store::{Metadata, SessionStore, Views, metadata_of, update_views};
+use crate::store::{Metadata, SessionStore, are_damaged, metadata_of, update_views};
 
 /// Which sessions.
 #[derive(Debug, Clone, Default)]
@@ -165,8 +165,9 @@ fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resul
         // A home that can only be read: what stands there has to do.
         Err(_) => return Ok(Listed { metadata: metadata_of(&folder)?, owner: None }),
     };
-    let had = folder.metadata().exists();
-    if update_views(&folder)? == Views::Rebuilt && had {
+    let damaged = are_damaged(&folder);
+    update_views(&folder)?;
+    if damaged {
         listing.rebuilt.push(id.clone());
     }
     drop(lease);

@@ -23,3 +23,7 @@ mod processes;
 mod profile;
 mod provider;
 mod run;
+mod session;
+mod session_kills;
+mod session_many;
+mod session_resume;
