@@ -128,7 +128,7 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
     index.note(&looked.iter().map(Note::Closed).collect::<Vec<_>>());
     index.tidy(lines + looked.len(), &ids);
     listing.total = candidates.len();
-    candidates.sort_by_key(|(id, candidate)| std::cmp::Reverse((candidate.at(), (*id).clone())));
+    candidates.sort_by(|(a, one), (b, other)| other.at().cmp(&one.at()).then_with(|| b.cmp(a)));
     candidates.truncate(scope.limit.unwrap_or(usize::MAX));
     for (id, candidate) in candidates {
         match candidate {
