@@ -12,6 +12,11 @@ pub const AMPLIFIER_HOME: &str = "AMPLIFIER_HOME";
 /// The person's own folder, under which the home folder is.
 pub const HOME: &str = "HOME";
 
+/// Set to anything, it keeps colours out of what is printed.
+pub const NO_COLOR: &str = "NO_COLOR";
+/// What kind of terminal this is; a `dumb` one has no colours.
+pub const TERM: &str = "TERM";
+
 /// A folder that model calls are written to, for replay.
 pub const AMPLIFIER_RECORD: &str = "AMPLIFIER_RECORD";
 /// A folder that model calls are answered from, without a network.
@@ -23,6 +28,13 @@ pub const OLLAMA_HOST: &str = "OLLAMA_HOST";
 pub const LLAMA_CPP_HOST: &str = "LLAMA_CPP_HOST";
 /// Where a vLLM server is.
 pub const VLLM_BASE_URL: &str = "VLLM_BASE_URL";
+
+/// The language and letters of the person; the first that is set counts.
+pub const LC_ALL: &str = "LC_ALL";
+/// See [`LC_ALL`].
+pub const LC_CTYPE: &str = "LC_CTYPE";
+/// See [`LC_ALL`].
+pub const LANG: &str = "LANG";
 
 /// The variables that modules may ask for through the capability `environment.variable`: keys and places of model
 /// services, proxies, and where model calls are recorded. Everything else is reached through `${VAR}` in a config, where

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 pub use copy::copy_beginning;
 pub use error::{BlobError, Damage, JournalFileError};
 pub use follower::Follower;
-pub use lease::{Lease, LeaseError, Owner};
+pub use lease::{Lease, LeaseError, Owner, last_owner};
 pub use lines::{MAX_LINE, RecordReader};
 pub use peek::{Peek, Peeker};
 pub use recover::{Repair, Verified, verify};

@@ -2,20 +2,27 @@
 //!
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
+pub mod about;
+pub mod approval;
 pub mod backups;
 pub mod bundles;
 pub mod catalog;
 pub mod clock;
+pub mod compact;
 pub mod detect;
 pub mod diff;
+pub mod doctor;
 pub mod env;
 pub mod expand;
 pub mod files;
 pub mod inquire;
+pub mod invoke;
 pub mod journal;
 pub mod library;
 pub mod lockfile;
+pub mod modes;
 pub mod open;
+pub mod overrides;
 pub mod paths;
 pub mod prepare;
 pub mod profiles;
@@ -28,6 +35,9 @@ pub mod sessions;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
+pub mod toolbox;
+pub mod turns;
+pub mod updates;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_bundle::explain::Setting;
@@ -39,6 +49,7 @@ pub use amplifier_core::canonical::{PlanHash, plan_hash};
 pub use amplifier_core::contracts::{
     ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Prompt, TurnError,
 };
+pub use amplifier_core::redact::redact;
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};
 pub use amplifier_sources::cache::{Cache, Cleared, Entry as CacheEntry, Selection, Verdict};
 pub use amplifier_sources::error::FetchError;

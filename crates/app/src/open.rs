@@ -28,13 +28,13 @@ use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
-use crate::journal::{FileJournal, JournalFileError, Owner, Repair};
+use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
-use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
 use crate::sessions::index::{Index, Note};
+use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
 use crate::store::{
     SessionStore, StoreError, Views, ViewsUse, are_damaged, read_history, rebuild_views, update_views,
 };
@@ -117,9 +117,20 @@ impl AppError {
             Self::Store(StoreError::NotFound { .. }) => {
                 Some("`--home` must be the one the session was made in")
             }
-            Self::Store(StoreError::File(_)) => {
+            Self::Store(StoreError::File(_)) | Self::Journal(JournalFileError::File(_)) => {
                 Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
             }
+            Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => {
+                Some("`--plan FILE` or `--bundle REF` opens the session with another plan")
+            }
+            Self::Journal(JournalFileError::Lease(LeaseError::Held { .. })) => {
+                Some("wait until it is done, or end that process")
+            }
+            Self::Journal(JournalFileError::Newer { .. }) => Some("a newer version of this program reads it"),
+            Self::Journal(JournalFileError::Lease(_)) => None,
+            Self::Journal(_) => Some(
+                "something else changed the file, and it is left as it is: put a copy back, or begin anew",
+            ),
             Self::Open(open) if matches!(open.fault, OpenFault::Strict { .. }) => {
                 Some("without `--strict` the session runs with what is there")
             }
@@ -185,7 +196,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
 }
 
 /// Where the modules of a plan come from that nobody prepared.
-fn sources_of(
+pub(crate) fn sources_of(
     plan: &MountPlan,
     home: &Home,
     environment: &Environment,
@@ -334,7 +345,12 @@ async fn furnish(
 }
 
 /// Writes down what the plan does not say: where the session was started, and what from.
-async fn describe(session: &Session, surroundings: &Surroundings, origin: Option<SessionOrigin>, is_new: bool) {
+async fn describe(
+    session: &Session,
+    surroundings: &Surroundings,
+    origin: Option<SessionOrigin>,
+    is_new: bool,
+) {
     if !is_new && origin.is_none() {
         return;
     }

@@ -32,8 +32,8 @@ pub use fork::{ForkRequest, Forked, fork};
 pub use list::{Children, Listed, Listing, Scope, list, look, tree};
 pub use remove::{Removal, delete, family, older_than, size_of, sweep};
 pub use rewind::{FilesBack, Rewound, files_back, rewind};
-pub use turns::{Turn, turns};
 pub(crate) use turns::Cut;
+pub use turns::{Turn, turns};
 
 /// Why something could not be done with a session.
 #[derive(Debug, thiserror::Error)]
@@ -121,10 +121,10 @@ impl SessionError {
             }
             Self::Unknown { near, .. } => format!("the nearest are {}", quoted(near)),
             Self::Ambiguous { .. } => "give more of the id".to_owned(),
-            Self::Id(_) => "`amplifier session list` shows the ids; the beginning of one is enough".to_owned(),
-            Self::NoneHere { .. } => {
-                "`amplifier session list --all` shows those of other folders".to_owned()
+            Self::Id(_) => {
+                "`amplifier session list` shows the ids; the beginning of one is enough".to_owned()
             }
+            Self::NoneHere { .. } => "`amplifier session list --all` shows those of other folders".to_owned(),
             Self::NoTurn { id, .. } => format!("`amplifier session show {id}` lists its turns"),
             Self::InUse { .. } => "end it there first; it can still be listed, shown and exported".to_owned(),
             _ => return None,

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use amplifier_protocol::ids::SessionId;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 mod bundle;
+mod chat;
+mod look;
 mod plan;
 mod profile;
 mod provider;
@@ -15,6 +18,11 @@ mod start;
 pub use bundle::{
     AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
     TreeArgs, UpdateArgs, ValidateBundleArgs,
+};
+pub use chat::ChatArgs;
+pub use look::{
+    AgentsCommand, AgentsListArgs, AgentsShowArgs, CompletionsArgs, DoctorArgs, ManArgs, ToolCommand,
+    ToolInfoArgs, ToolInvokeArgs, ToolListArgs, UpdateCheckArgs, VersionArgs,
 };
 pub use plan::{
     DiffArgs, ExplainArgs, HashArgs, PlanChoice, PlanCommand, PlanFormat, ShowArgs, ValidateArgs,
@@ -28,7 +36,7 @@ pub use session::{
     SessionExportArgs, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
     SessionRewindArgs, SessionSearchArgs, SessionShowArgs, Where,
 };
-pub use start::{RunArgs, StartArgs};
+pub use start::{Approve, RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
@@ -38,12 +46,44 @@ pub struct Args {
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
 
+    /// Work in this folder, as if started there.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+
+    /// No colours, whatever the terminal can; NO_COLOR in the environment says the same.
+    #[arg(long, global = true)]
+    pub no_color: bool,
+
+    /// What the chat is opened with when no command is given.
+    #[command(flatten)]
+    pub chat: ChatArgs,
+
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+impl Args {
+    /// Flags of the chat that stand before a command, which would not see them.
+    pub fn misplaced(matches: &clap::ArgMatches) -> Option<Misplaced> {
+        let command = matches.subcommand_name()?.to_owned();
+        let typed = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        let of_the_chat = |arg: &&clap::Arg| !arg.is_global_set() && typed(arg.get_id());
+        let parser = Self::command();
+        let flag = parser.get_arguments().find(of_the_chat)?.get_long()?.to_owned();
+        Some(Misplaced { flag, command })
+    }
+}
+
+/// A flag that stands where nobody looks for it.
+pub struct Misplaced {
+    pub flag: String,
+    pub command: String,
 }
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Talk: the same as no command at all.
+    Chat(ChatArgs),
     /// Answer one prompt.
     Run(RunArgs),
     /// Go on with the session that was last used in this folder.
@@ -77,6 +117,22 @@ pub enum Command {
     /// See which files were kept before tools changed them, and put one back.
     #[command(subcommand)]
     Backup(BackupCommand),
+    /// See which tools a session would have, and call one by hand.
+    #[command(subcommand)]
+    Tool(ToolCommand),
+    /// See which agents tasks can be handed to.
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// Look for what is wrong here, and what to do about it.
+    Doctor(DoctorArgs),
+    /// See which bundles and collections have newer commits.
+    Update(UpdateCheckArgs),
+    /// Print what a shell needs to complete our commands.
+    Completions(CompletionsArgs),
+    /// Print a manual page, or write all of them into a folder.
+    Man(ManArgs),
+    /// What this program is, and which files it writes.
+    Version(VersionArgs),
 }
 
 #[derive(Subcommand)]

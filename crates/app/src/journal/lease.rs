@@ -161,6 +161,12 @@ impl Lease {
     }
 }
 
+/// Who held the lease last, and may hold it still. Nothing is locked to find out, so that nobody is kept from it.
+pub fn last_owner(path: &Path) -> Option<Owner> {
+    let mut file = File::open(path).ok()?;
+    read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner)
+}
+
 fn read_text(file: &mut File) -> std::io::Result<String> {
     let mut text = String::new();
     file.rewind()?;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use amplifier_protocol::ids::SessionId;
 
-use super::list::{Listed, Scope, list};
 use super::SessionError;
+use super::list::{Listed, Scope, list};
 use crate::store::SessionStore;
 
 /// How many near misses are told.

@@ -10,10 +10,10 @@ use amplifier_protocol::event::{ForkPoint, SessionDescribed};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{Record, RecordBody};
 
+use super::SessionError;
 use super::describe::{checked_name, event, own, write};
 use super::index::{Index, Note};
 use super::turns::Cut;
-use super::SessionError;
 use crate::clock::SystemClock;
 use crate::files::{FileError, create_private_dir, sync_dir};
 use crate::journal::{Lease, RecordReader, copy_beginning};

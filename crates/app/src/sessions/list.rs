@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
 
-use super::index::{self, Index, Known, Note};
 use super::SessionError;
+use super::index::{self, Index, Known, Note};
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
 use crate::store::{Metadata, SessionStore, are_damaged, metadata_of, update_views};
@@ -181,10 +181,7 @@ pub fn tree(store: &SessionStore, root: &SessionId) -> Result<Vec<(usize, Listed
     let mut below: HashMap<Cow<'_, str>, Vec<&Listed>> = HashMap::new();
     for listed in &all {
         let metadata = &listed.metadata;
-        let above = metadata
-            .parent_id
-            .as_ref()
-            .or(metadata.forked_from.as_ref().map(|point| &point.session));
+        let above = metadata.parent_id.as_ref().or(metadata.forked_from.as_ref().map(|point| &point.session));
         if let Some(above) = above {
             below.entry(Cow::Borrowed(above.as_str())).or_default().push(listed);
         }

@@ -77,7 +77,8 @@ struct Words {
 
 impl Words {
     fn new(text: &str) -> Self {
-        let pattern = |text: &str| RegexBuilder::new(&regex::escape(text)).case_insensitive(true).build().ok();
+        let pattern =
+            |text: &str| RegexBuilder::new(&regex::escape(text)).case_insensitive(true).build().ok();
         let json = serde_json::to_string(text).unwrap_or_default();
         let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
         Self { plain: pattern(text), written: pattern(inner) }

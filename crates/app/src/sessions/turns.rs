@@ -57,7 +57,8 @@ pub fn turns(folder: &SessionFolder) -> Result<Vec<Turn>, SessionError> {
             (Some(SessionRewound::NAME), _) => going_to = rewound_to(peek)?,
             (None, "messages") => head = going_to.take().unwrap_or(head),
             (Some(PromptSubmit::NAME | OrchestratorComplete::NAME), _) => {
-                if let (RecordBody::Event { data, .. }, Some(turn)) = (peek.record()?.body, turns.last_mut()) {
+                if let (RecordBody::Event { data, .. }, Some(turn)) = (peek.record()?.body, turns.last_mut())
+                {
                     tell(turn, &data);
                 }
             }
@@ -131,7 +132,8 @@ impl Cut {
         let mut peeker = Peeker::open(folder)?;
         let mut cut = Self { turn: 0, seq: 0, ended: true };
         while let Some(peek) = peeker.next_line()? {
-            let ended = cut.ended && peek.turn == cut.turn || peek.event() == Some(OrchestratorComplete::NAME);
+            let ended =
+                cut.ended && peek.turn == cut.turn || peek.event() == Some(OrchestratorComplete::NAME);
             cut = Self { turn: peek.turn, seq: peek.seq, ended };
         }
         match cut.seq {

@@ -8,14 +8,21 @@
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
+mod agents;
+mod approve;
 mod backup;
 mod bundle;
 mod cache;
+mod chat;
+mod demo;
 mod desk;
+mod doctor;
+mod help;
 mod kills;
 mod llama;
 mod llama_vendors;
 mod module;
+mod pages;
 mod parts;
 mod plan;
 mod plans_of_bundles;
@@ -23,7 +30,14 @@ mod processes;
 mod profile;
 mod provider;
 mod run;
+mod run_flags;
+mod run_lines;
 mod session;
 mod session_kills;
 mod session_many;
 mod session_resume;
+mod terminal;
+mod tool;
+mod tutorials;
+mod update;
+mod wrong;

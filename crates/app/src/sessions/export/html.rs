@@ -80,6 +80,9 @@ mod tests {
 
     #[test]
     fn no_text_becomes_markup() {
-        assert_eq!(escaped("<img src=x onerror='a(\"b\")'>&\u{7}"), "&lt;img src=x onerror=&#39;a(&quot;b&quot;)&#39;&gt;&amp;\u{fffd}");
+        assert_eq!(
+            escaped("<img src=x onerror='a(\"b\")'>&\u{7}"),
+            "&lt;img src=x onerror=&#39;a(&quot;b&quot;)&#39;&gt;&amp;\u{fffd}"
+        );
     }
 }
