@@ -27,6 +27,7 @@ pub use standing::{Standing, Standings, Variable, standings};
 
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
+use crate::expand::EnvExpander;
 
 /// Modules that need no server on this machine, in the order in which they are preferred.
 const BY_VARIABLE: [&str; 5] = [
@@ -111,7 +112,8 @@ impl Looked {
     ) -> Result<Self, Box<OpenError>> {
         let mut plan = MountPlan::new(ModuleId::fixed("loop-basic"), ModuleId::fixed("context-simple"));
         plan.providers = providers;
-        let loader = Loader::new().finder(Arc::new(BuiltIns));
+        let expander = EnvExpander::new(environment.clone());
+        let loader = Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(expander));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let variables = Variables { offered: OfferedVariables(environment.clone()), tape };
         let session = SessionBuilder::new(plan, Arc::new(loader), clock)

@@ -48,7 +48,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let mut plan = chosen.plan()?;
     choose_provider(args, &mut plan, &access.environment).await?;
     let (prompt, resolver) = match &chosen {
-        Chosen::File(_) => (None, None),
+        Chosen::File(..) => (None, None),
         Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),
         Chosen::Profile(profile) => {
             (Some(profile.prompt().map_err(|fault| super::profile::refuse(&fault))?), profile.resolver(&plan))
