@@ -23,7 +23,7 @@ mod standing;
 
 pub use error::{DetectError, Missed, NothingFound};
 pub use servers::Places;
-pub use standing::{Standing, Standings, Variable, standings};
+pub use standing::{Standing, Standings, Variable, standings, variables_of};
 
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};

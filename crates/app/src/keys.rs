@@ -254,7 +254,9 @@ impl Keys {
             Ok(None) => {}
             Ok(Some(text)) => match serde_json::from_str(&text) {
                 Ok(names) => kept.keyring = names,
-                Err(error) => seen.problems.push(format!("`{}` is no list of names: {error}", self.names.display())),
+                Err(error) => {
+                    seen.problems.push(format!("`{}` is no list of names: {error}", self.names.display()))
+                }
             },
             Err(error) => seen.problems.push(amplifier_core::error::chain(&error)),
         }
@@ -346,7 +348,10 @@ mod tests {
         store.store("B_KEY", "two=2", KeyPlace::File).unwrap();
         store.store("A_KEY", "three", KeyPlace::File).unwrap();
         let again = keys(dir.path());
-        assert_eq!((again.find("A_KEY").as_deref(), again.find("B_KEY").as_deref()), (Some("three"), Some("two=2")));
+        assert_eq!(
+            (again.find("A_KEY").as_deref(), again.find("B_KEY").as_deref()),
+            (Some("three"), Some("two=2"))
+        );
         assert_eq!(again.forget("A_KEY").unwrap(), Some(KeyPlace::File));
         assert_eq!((again.find("A_KEY"), again.forget("A_KEY").unwrap()), (None, None));
         assert!(again.problems().is_empty(), "{:?}", again.problems());

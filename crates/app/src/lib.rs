@@ -6,6 +6,7 @@ pub mod backups;
 pub mod bundles;
 pub mod catalog;
 pub mod clock;
+pub mod connect;
 pub mod detect;
 pub mod diff;
 pub mod env;
@@ -40,6 +41,7 @@ pub use amplifier_core::canonical::{PlanHash, plan_hash};
 pub use amplifier_core::contracts::{
     ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Prompt, TurnError,
 };
+pub use amplifier_core::redact::redact;
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};
 pub use amplifier_sources::cache::{Cache, Cleared, Entry as CacheEntry, Selection, Verdict};
 pub use amplifier_sources::error::FetchError;

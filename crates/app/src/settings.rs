@@ -27,6 +27,7 @@ mod error;
 mod files;
 mod known;
 mod merge;
+mod show;
 mod splice;
 mod text;
 
@@ -36,6 +37,7 @@ pub use edit::{Edited, Editor};
 pub use error::SettingsError;
 pub use files::{Scope, SettingsFiles};
 pub use known::{KEYS, Known, Shape, schema};
+pub use show::{Origin, Row};
 pub(crate) use text::{change as change_file, read as read_file};
 
 use crate::env::Environment;
@@ -209,7 +211,8 @@ impl Settings {
 
     /// Names for bundles.
     pub fn bundle_names(&self) -> BTreeMap<String, String> {
-        let sections = ["bundle.added", "sources.bundles"].into_iter().filter_map(|path| self.at(path)?.as_map());
+        let sections =
+            ["bundle.added", "sources.bundles"].into_iter().filter_map(|path| self.at(path)?.as_map());
         let entries = sections.flatten();
         entries.filter_map(|(name, entry)| Some((name.clone(), entry.node.spelled()?.to_owned()))).collect()
     }
@@ -273,7 +276,8 @@ fn read(path: &std::path::Path) -> Result<Option<Arc<SourceFile>>, SettingsError
 
 /// What a file says, and what is to be said about it.
 fn parse(file: &Arc<SourceFile>) -> Result<(Mapping, Vec<Notice>), SettingsError> {
-    let limits = YamlLimits { bytes: usize::try_from(MOST_BYTES).unwrap_or(usize::MAX), ..YamlLimits::default() };
+    let limits =
+        YamlLimits { bytes: usize::try_from(MOST_BYTES).unwrap_or(usize::MAX), ..YamlLimits::default() };
     let document = yaml::read(file, &limits)?;
     let mut notices = document.notices;
     let root = match document.node {
@@ -350,7 +354,10 @@ fn rebase(root: &mut Mapping, base: &std::path::Path) {
         let Some(first) = words.next() else { return };
         let mut node = root.get_mut(*first).map(|entry| &mut entry.node);
         for word in words {
-            node = node.and_then(Node::as_map_mut).and_then(|map| map.get_mut(*word)).map(|entry| &mut entry.node);
+            node = node
+                .and_then(Node::as_map_mut)
+                .and_then(|map| map.get_mut(*word))
+                .map(|entry| &mut entry.node);
         }
         match node.map(|node| &mut node.value) {
             Some(NodeValue::List(items)) => items.iter_mut().for_each(&mut *each),

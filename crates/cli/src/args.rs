@@ -6,14 +6,19 @@ use amplifier_protocol::ids::SessionId;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod bundle;
+mod config;
 mod plan;
 mod profile;
 mod provider;
 mod start;
 
 pub use bundle::{
-    AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
-    TreeArgs, UpdateArgs, ValidateBundleArgs,
+    AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ClearArgs, ListArgs,
+    LockArgs, NameArgs, TreeArgs, UpdateArgs, UseArgs, ValidateBundleArgs,
+};
+pub use config::{
+    ConfigCommand, ConfigEditArgs, ConfigGetArgs, ConfigPathArgs, ConfigSetArgs, ConfigShowArgs,
+    ConfigUnsetArgs, InitArgs, Store,
 };
 pub use plan::{
     DiffArgs, ExplainArgs, HashArgs, PlanChoice, PlanCommand, PlanFormat, ShowArgs, ValidateArgs,
@@ -21,7 +26,7 @@ pub use plan::{
 pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
-pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
+pub use provider::{ProviderAddArgs, ProviderAskArgs, ProviderCommand, ProviderListArgs, ProviderRemoveArgs};
 pub use start::{RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
@@ -40,6 +45,11 @@ pub struct Args {
 pub enum Command {
     /// Answer one prompt.
     Run(RunArgs),
+    /// Connect a model provider: finds keys and servers, asks what it needs, and writes your settings.
+    Init(InitArgs),
+    /// See and change settings.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Look at mount plans.
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -58,7 +68,7 @@ pub enum Command {
     /// Look at the built-in modules.
     #[command(subcommand)]
     Module(ModuleCommand),
-    /// See which model providers can be used here, and try them.
+    /// See which model providers can be used here, try them, and put them into the settings.
     #[command(subcommand)]
     Provider(ProviderCommand),
     /// See which files were kept before tools changed them, and put one back.

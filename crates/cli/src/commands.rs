@@ -4,6 +4,8 @@ pub mod backup;
 pub mod bundle;
 pub mod cache;
 pub mod collection;
+pub mod config;
+pub mod init;
 pub mod load;
 pub mod module;
 pub mod plan;

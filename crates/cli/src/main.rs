@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod ask;
 mod commands;
 mod exit;
 mod progress;
@@ -39,7 +40,9 @@ fn main() -> ExitCode {
         Command::Collection(command) => commands::collection::run(&command, args.home),
         Command::Profile(command) => commands::profile::run(&command, args.home),
         Command::Cache(command) => commands::cache::run(&command, args.home),
-        Command::Provider(command) => commands::provider::run(&command),
+        Command::Config(command) => commands::config::run(&command, args.home),
+        Command::Init(init) => commands::init::run(&init, args.home),
+        Command::Provider(command) => commands::provider::run(&command, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),
     };
     exit.into()

@@ -131,7 +131,11 @@ async fn app_layers(
     for (reference, place) in access.settings.app_bundles() {
         let asked = library.address_of(&reference).unwrap_or_else(|| as_path(&reference, &access.base));
         let layer = load_layer(library, &asked, &access.base, options).await;
-        layers.push(layer.map_err(|source| BundleFault::App { reference, place, source: Box::new(source) })?);
+        layers.push(layer.map_err(|source| BundleFault::App {
+            reference,
+            place,
+            source: Box::new(source),
+        })?);
     }
     Ok(layers)
 }

@@ -65,7 +65,8 @@ impl Settings {
         if root.get("providers").is_none_or(|entry| entry.node.as_list().is_none()) {
             put(root, "providers", Node::new(NodeValue::List(Vec::new()), list.place.clone()));
         }
-        let Some(NodeValue::List(entries)) = root.get_mut("providers").map(|entry| &mut entry.node.value) else {
+        let Some(NodeValue::List(entries)) = root.get_mut("providers").map(|entry| &mut entry.node.value)
+        else {
             return;
         };
         let mut below = std::mem::take(entries);
@@ -83,7 +84,8 @@ impl Settings {
     /// Lays what settings say about the providers over them.
     fn lay_providers(&self, root: &mut Mapping) {
         let configured = self.at("config.providers").and_then(Node::as_list).unwrap_or_default();
-        let Some(NodeValue::List(entries)) = root.get_mut("providers").map(|entry| &mut entry.node.value) else {
+        let Some(NodeValue::List(entries)) = root.get_mut("providers").map(|entry| &mut entry.node.value)
+        else {
             return;
         };
         for (entry, provider) in entries.iter_mut().zip(configured) {
@@ -120,7 +122,9 @@ impl Settings {
 
     /// `prefer: source`: whatever names a source comes from there, unless its entry says otherwise.
     fn prefer_sources(&self, root: &mut Mapping) {
-        let Some(prefer) = self.at("prefer").filter(|prefer| prefer.spelled() == Some("source")) else { return };
+        let Some(prefer) = self.at("prefer").filter(|prefer| prefer.spelled() == Some("source")) else {
+            return;
+        };
         let mut from_source = |entry: &mut Node| {
             if entry.at("source").is_none() || entry.at("native").is_some() {
                 return;
@@ -152,7 +156,9 @@ impl Settings {
             if session.get("limits").is_none_or(|entry| entry.node.as_map().is_none()) {
                 put(session, "limits", Node::map(Mapping::new(), &limit.place));
             }
-            let Some(limits) = session.get_mut("limits").and_then(|entry| entry.node.as_map_mut()) else { continue };
+            let Some(limits) = session.get_mut("limits").and_then(|entry| entry.node.as_map_mut()) else {
+                continue;
+            };
             match limits.get_mut(key) {
                 Some(own) if amount(&own.node.to_json()) <= amount(&node.to_json()) => {}
                 Some(own) => lay_node(&mut own.node, node),
@@ -256,7 +262,8 @@ fn each_slot(sections: &mut Mapping, slot: &str, each: &mut dyn FnMut(&mut Node)
         return;
     }
     if let Some(config) = config {
-        let mut section = sections.get(slot).and_then(|entry| entry.node.as_map().cloned()).unwrap_or_default();
+        let mut section =
+            sections.get(slot).and_then(|entry| entry.node.as_map().cloned()).unwrap_or_default();
         section.insert("config".to_owned(), config);
         put(sections, slot, Node::map(section, &module.place));
     }

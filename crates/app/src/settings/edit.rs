@@ -101,7 +101,8 @@ impl Editor {
                 Some(list) => splice::push(lines, list, &item)?,
                 None => splice::set(lines, root, &["config", "providers"], &json!([item]))?,
             }
-            let mut items = json.pointer("/config/providers").and_then(Value::as_array).cloned().unwrap_or_default();
+            let mut items =
+                json.pointer("/config/providers").and_then(Value::as_array).cloned().unwrap_or_default();
             items.push(item.clone());
             put(json, &["config", "providers"], &Value::Array(items));
             Ok((None, Some(item.clone())))
@@ -140,10 +141,16 @@ impl Editor {
         Ok(edited.before.is_some().then_some(edited))
     }
 
-    /// Replaces the whole text, if it makes sense as settings; what stood there stays otherwise.
-    pub fn replace(&self, new: &str) -> Result<(), SettingsError> {
+    /// Replaces the whole text, if it makes sense as settings and nobody changed it meanwhile; what stood there stays
+    /// otherwise.
+    pub fn replace(&self, old: &str, new: &str) -> Result<(), SettingsError> {
         check_text(&self.file, new)?;
-        text::change(&self.file, MOST_BYTES, |_| Ok((Some(new.to_owned()), ())))
+        text::change(&self.file, MOST_BYTES, |now| {
+            if now.unwrap_or_default() != old {
+                return Err(SettingsError::Changed { file: self.file.clone() });
+            }
+            Ok((Some(new.to_owned()), ()))
+        })
     }
 
     /// The text as it stands; empty when there is no file.

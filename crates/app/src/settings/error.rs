@@ -41,6 +41,8 @@ pub enum SettingsError {
     Taken { name: String, file: PathBuf },
     #[error("no settings list a provider `{name}`")]
     NoProvider { name: String },
+    #[error("`{}` was changed by somebody else meanwhile", file.display())]
+    Changed { file: PathBuf },
     #[error("another process holds `{}` for more than {seconds} s", path.display())]
     Busy { path: PathBuf, seconds: u64 },
 }
@@ -58,7 +60,9 @@ impl SettingsError {
                 "put it into a variable and write `${NAME}`, or let `amplifier init` keep it"
             }
             Self::Unsafe { .. } => "`amplifier config edit` opens the file",
-            Self::Taken { .. } => "`--id NAME` adds another one beside it; `amplifier provider remove` takes it out",
+            Self::Taken { .. } => {
+                "`--id NAME` adds another one beside it; `amplifier provider remove` takes it out"
+            }
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
             Self::Busy { .. } => "wait for the other process, or end it",
             Self::File(_) => "`--home DIR` or AMPLIFIER_HOME names a folder you can read and write",

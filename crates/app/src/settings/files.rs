@@ -51,8 +51,7 @@ impl SettingsFiles {
         let own = environment.get(env::HOME).map(PathBuf::from);
         let own = own.and_then(|own| own.canonicalize().ok());
         let is_own = |folder: &Path| own.as_deref() == Some(folder);
-        let nearest =
-            within.filter(|folder| !is_own(folder)).find(|folder| folder.join(FOLDER).is_dir());
+        let nearest = within.filter(|folder| !is_own(folder)).find(|folder| folder.join(FOLDER).is_dir());
         let project = nearest.or_else(|| (!is_own(top)).then_some(top));
         Self { user: home.settings(), project: project.map(Path::to_path_buf), working_dir: here.clone() }
     }

@@ -253,7 +253,10 @@ mod tests {
             }
         }
         assert_eq!(below("bundle"), ["active", "app", "added"]);
-        assert_eq!(below(""), ["bundle", "config", "sources", "overrides", "prefer", "approve", "limits", "ui"]);
+        assert_eq!(
+            below(""),
+            ["bundle", "config", "sources", "overrides", "prefer", "approve", "limits", "ui"]
+        );
     }
 
     #[test]

@@ -58,7 +58,9 @@ impl Lines {
             let trimmed = line.trim_start();
             let own = line.len() - trimmed.len();
             let is_item = trimmed == "-" || trimmed.starts_with("- ");
-            if trimmed.is_empty() || (trimmed.starts_with('#') && !(content == Content::Literal && own > indent)) {
+            if trimmed.is_empty()
+                || (trimmed.starts_with('#') && !(content == Content::Literal && own > indent))
+            {
                 continue;
             }
             if own > indent || (content == Content::List && own == indent && is_item) {
@@ -84,7 +86,12 @@ fn column(place: &Place) -> usize {
 }
 
 /// Sets the value at a path.
-pub(super) fn set(lines: &mut Lines, root: Option<&Node>, path: &[&str], value: &Value) -> Result<(), Refusal> {
+pub(super) fn set(
+    lines: &mut Lines,
+    root: Option<&Node>,
+    path: &[&str],
+    value: &Value,
+) -> Result<(), Refusal> {
     let Some(root) = root.filter(|root| !root.is_null()) else {
         let new = nested(path, value, 0);
         lines.lines.extend(new);
@@ -103,7 +110,9 @@ pub(super) fn set(lines: &mut Lines, root: Option<&Node>, path: &[&str], value: 
             block(lines, node)?;
             append(lines, node, rest, value)
         }
-        (NodeValue::Map(_) | NodeValue::Null, Some(entry)) => replace_value(lines, entry, &wrapped(rest, value)),
+        (NodeValue::Map(_) | NodeValue::Null, Some(entry)) => {
+            replace_value(lines, entry, &wrapped(rest, value))
+        }
         _ => Err(Refusal::new(&node.place, format!("{} stands where a mapping belongs", node.type_name()))),
     }
 }
@@ -239,9 +248,9 @@ fn append(lines: &mut Lines, owner: &Node, rest: &[&str], value: &Value) -> Resu
 }
 
 fn wrapped(path: &[&str], value: &Value) -> Value {
-    path.iter().rev().fold(value.clone(), |below, word| {
-        Value::Object([((*word).to_owned(), below)].into_iter().collect())
-    })
+    path.iter()
+        .rev()
+        .fold(value.clone(), |below, word| Value::Object([((*word).to_owned(), below)].into_iter().collect()))
 }
 
 fn nested(path: &[&str], value: &Value, indent: usize) -> Vec<String> {

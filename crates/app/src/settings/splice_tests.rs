@@ -52,12 +52,18 @@ fn a_key_joins_its_section_at_the_end_with_the_indent_of_the_others() {
         "bundle:\n    active: x\n    app:\n      - a\n    # about nothing\nui:\n    color: auto\n"
     );
     let text = "overrides:\n  tool-bash:\n    config:\n      a: |\n        # text\n        b\n";
-    assert_eq!(with(text, "overrides.tool-bash.source", json!("./x")).unwrap(), format!("{text}    source: ./x\n"));
+    assert_eq!(
+        with(text, "overrides.tool-bash.source", json!("./x")).unwrap(),
+        format!("{text}    source: ./x\n")
+    );
 }
 
 #[test]
 fn an_empty_section_is_filled() {
-    assert_eq!(with("bundle:\nui: {}\n", "bundle.active", json!("x")).unwrap(), "bundle:\n  active: x\nui: {}\n");
+    assert_eq!(
+        with("bundle:\nui: {}\n", "bundle.active", json!("x")).unwrap(),
+        "bundle:\n  active: x\nui: {}\n"
+    );
     assert_eq!(with("ui: {} # u\n", "ui.color", json!("never")).unwrap(), "ui: # u\n  color: never\n");
 }
 

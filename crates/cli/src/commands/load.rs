@@ -42,6 +42,11 @@ pub fn access_without_settings(home: Option<PathBuf>) -> Result<Access, Exit> {
     Ok(access)
 }
 
+/// Tells what went wrong while stored keys were looked for.
+pub fn tell_key_problems(access: &Access) {
+    access.environment.problems().iter().for_each(|problem| render::note(&format!("warning: {problem}")));
+}
+
 /// Where the settings are.
 pub fn settings_files(access: &Access) -> SettingsFiles {
     SettingsFiles::find(&access.home, &access.environment, &access.base)

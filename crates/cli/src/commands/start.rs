@@ -46,7 +46,9 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let options = PrepareOptions { strictness: of_bundle, ..PrepareOptions::default() };
     let chosen = Chosen::find(&args.choice, &access, options).await?;
     let mut plan = chosen.plan()?;
-    choose_provider(args, &mut plan, &access.environment).await?;
+    let chosen_provider = choose_provider(args, &mut plan, &access.environment).await;
+    super::load::tell_key_problems(&access);
+    chosen_provider?;
     let (prompt, resolver) = match &chosen {
         Chosen::File(..) => (None, None),
         Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),

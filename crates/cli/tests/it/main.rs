@@ -11,7 +11,9 @@
 mod backup;
 mod bundle;
 mod cache;
+mod config;
 mod desk;
+mod init;
 mod kills;
 mod llama;
 mod llama_vendors;
@@ -23,3 +25,4 @@ mod processes;
 mod profile;
 mod provider;
 mod run;
+mod settings;
