@@ -4,6 +4,7 @@
 mod bundles;
 mod events;
 mod modules;
+mod run;
 mod schema;
 
 use std::fs;
@@ -25,6 +26,7 @@ fn pages(workspace: &Workspace) -> Result<Vec<Page>, TaskError> {
         Page { path: "docs/reference/modules.md", text: modules::page(workspace)? },
         Page { path: "schemas/bundle.schema.json", text: bundles::bundle()? },
         Page { path: "schemas/agent.schema.json", text: bundles::agent()? },
+        Page { path: "schemas/run-jsonl.schema.json", text: run::lines()? },
     ])
 }
 

@@ -1,6 +1,8 @@
 //! Registering bundles and bringing them up to date. Preparing one is `prepare/bundle.rs`'s, the file of names
 //! `registry.rs`'s.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 
 use amplifier_core::clock::Clock;
@@ -13,7 +15,7 @@ use crate::clock::SystemClock;
 use crate::library::Access;
 use crate::lockfile::{self, LOCK_FILE};
 use crate::prepare::{BundleFault, Locking, PrepareOptions, PreparedBundle, prepare_bundle};
-use crate::registry::{Entry, Registry, RegistryError};
+use crate::registry::{Entry as RegistryEntry, Registry, RegistryError};
 
 /// Registers a bundle under the name it has, or under another one. It is loaded first: a name that leads nowhere helps
 /// nobody.
@@ -53,9 +55,9 @@ fn absolute(source: &str, access: &Access) -> Result<String, BundleFault> {
     }
 }
 
-fn entry(uri: String, bundle: &PreparedBundle) -> Entry {
+fn entry(uri: String, bundle: &PreparedBundle) -> RegistryEntry {
     let head = bundle.head();
-    Entry {
+    RegistryEntry {
         uri,
         name: head.name().map(str::to_owned),
         version: head.version.as_ref().map(|version| version.text.clone()),
@@ -79,9 +81,10 @@ pub struct Update {
 }
 
 /// Looks, in the whole closure of a bundle, for branches and tags that moved since they were fetched or locked. Changes
-/// nothing.
+/// nothing and fetches nothing: what is not here cannot have moved.
 pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFault> {
-    let bundle = prepare_bundle(reference, access, PrepareOptions::default()).await?;
+    let still = Access { freshness: Freshness::Offline, ..access.clone() };
+    let bundle = prepare_bundle(reference, &still, PrepareOptions::default()).await?;
     let mut update = Update {
         bundle: reference.to_owned(),
         changes: Vec::new(),
@@ -89,11 +92,18 @@ pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFau
         lock: bundle.locked.clone(),
     };
     let library = &bundle.library;
+    // Many modules may come from one repository, which is asked once.
+    let mut asked = BTreeMap::new();
     for (uri, fetched) in library.fetched() {
         match (&uri, &fetched.identity) {
             (SourceUri::Git(git), Identity::Commit { commit, .. }) => {
-                let latest = library.fetcher().latest_commit(git, library.context()).await?;
-                if latest != *commit {
+                let latest = match asked.entry(git.whole().to_string()) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => {
+                        new.insert(library.fetcher().latest_commit(git, library.context()).await?)
+                    }
+                };
+                if latest != commit {
                     update.changes.push(format!("`{uri}` moves from {commit} to {latest}"));
                 }
             }
@@ -145,7 +155,8 @@ impl Pending {
         let registry = Registry::new(&access.home);
         if let Some(old) = registry.read()?.bundles.remove(&self.update.bundle) {
             let unknown = old.unknown.clone();
-            registry.refresh(&self.update.bundle, Entry { unknown, ..entry(old.uri, &self.bundle) })?;
+            registry
+                .refresh(&self.update.bundle, RegistryEntry { unknown, ..entry(old.uri, &self.bundle) })?;
         }
         Ok(())
     }

@@ -39,6 +39,10 @@ pub const DBUS_SESSION_BUS_ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";
 pub const VISUAL: &str = "VISUAL";
 /// The person's editor.
 pub const EDITOR: &str = "EDITOR";
+/// Set to anything, it keeps colours out of what is printed.
+pub const NO_COLOR: &str = "NO_COLOR";
+/// What kind of terminal this is; a `dumb` one has no colours.
+pub const TERM: &str = "TERM";
 
 /// A folder that model calls are written to, for replay.
 pub const AMPLIFIER_RECORD: &str = "AMPLIFIER_RECORD";
@@ -51,6 +55,17 @@ pub const OLLAMA_HOST: &str = "OLLAMA_HOST";
 pub const LLAMA_CPP_HOST: &str = "LLAMA_CPP_HOST";
 /// Where a vLLM server is.
 pub const VLLM_BASE_URL: &str = "VLLM_BASE_URL";
+
+/// What the terminal can do.
+pub const TERM: &str = "TERM";
+/// Set to anything, nothing is coloured.
+pub const NO_COLOR: &str = "NO_COLOR";
+/// The language and letters of the person; the first that is set counts.
+pub const LC_ALL: &str = "LC_ALL";
+/// See [`LC_ALL`].
+pub const LC_CTYPE: &str = "LC_CTYPE";
+/// See [`LC_ALL`].
+pub const LANG: &str = "LANG";
 
 /// The variables that modules may ask for through the capability `environment.variable`: keys and places of model
 /// services, proxies, and where model calls are recorded. Everything else is reached through `${VAR}` in a config, where

@@ -2,6 +2,8 @@
 //!
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
+pub mod about;
+pub mod approval;
 pub mod backups;
 pub mod bundles;
 pub mod catalog;
@@ -9,15 +11,18 @@ pub mod clock;
 pub mod connect;
 pub mod detect;
 pub mod diff;
+pub mod doctor;
 pub mod env;
 pub mod expand;
 pub mod files;
 pub mod inquire;
+pub mod invoke;
 pub mod journal;
 pub mod keys;
 pub mod library;
 pub mod lockfile;
 pub mod open;
+pub mod overrides;
 pub mod paths;
 pub mod prepare;
 pub mod profiles;
@@ -26,10 +31,14 @@ pub mod prompt;
 pub mod providers;
 pub mod registry;
 pub mod resolver;
+pub mod sessions;
 pub mod settings;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
+pub mod toolbox;
+pub mod turns;
+pub mod updates;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_bundle::explain::Setting;

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 mod bundle;
 mod config;
+mod look;
 mod plan;
 mod profile;
 mod provider;
@@ -20,6 +21,10 @@ pub use config::{
     ConfigCommand, ConfigEditArgs, ConfigGetArgs, ConfigPathArgs, ConfigSetArgs, ConfigShowArgs,
     ConfigUnsetArgs, InitArgs, Store,
 };
+pub use look::{
+    AgentsCommand, AgentsListArgs, AgentsShowArgs, CompletionsArgs, DoctorArgs, ManArgs, ToolCommand,
+    ToolInfoArgs, ToolInvokeArgs, ToolListArgs, UpdateCheckArgs, VersionArgs,
+};
 pub use plan::{
     DiffArgs, ExplainArgs, HashArgs, PlanChoice, PlanCommand, PlanFormat, ShowArgs, ValidateArgs,
 };
@@ -27,7 +32,7 @@ pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
 pub use provider::{ProviderAddArgs, ProviderAskArgs, ProviderCommand, ProviderListArgs, ProviderRemoveArgs};
-pub use start::{RunArgs, StartArgs};
+pub use start::{Approve, RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
@@ -36,6 +41,14 @@ pub struct Args {
     /// The home folder, instead of $AMPLIFIER_HOME or ~/.amplifierd.
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
+
+    /// Work in this folder, as if started there.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+
+    /// No colours, whatever the terminal can; NO_COLOR in the environment says the same.
+    #[arg(long, global = true)]
+    pub no_color: bool,
 
     #[command(subcommand)]
     pub command: Command,
@@ -74,6 +87,22 @@ pub enum Command {
     /// See which files were kept before tools changed them, and put one back.
     #[command(subcommand)]
     Backup(BackupCommand),
+    /// See which tools a session would have, and call one by hand.
+    #[command(subcommand)]
+    Tool(ToolCommand),
+    /// See which agents tasks can be handed to.
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// Look for what is wrong here, and what to do about it.
+    Doctor(DoctorArgs),
+    /// See which bundles and collections have newer commits.
+    Update(UpdateCheckArgs),
+    /// Print what a shell needs to complete our commands.
+    Completions(CompletionsArgs),
+    /// Print a manual page, or write all of them into a folder.
+    Man(ManArgs),
+    /// What this program is, and which files it writes.
+    Version(VersionArgs),
 }
 
 #[derive(Subcommand)]

@@ -1,95 +1,93 @@
-//! Questions to a person at a terminal: lines in, lines out, so that they work on every terminal. Nobody is asked where there
-//! is none; the caller looks first. They are written to standard error, for answers go to standard output.
+//! Asks the person at the terminal whether a tool may, in plain lines: works on every terminal, also when the prompt was
+//! piped in. The chat has its own way of asking.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal};
 
-/// How many choices are listed; of longer lists the name is typed.
-const MOST_LISTED: usize = 20;
+use amplifier_app::ApprovalError;
+use amplifier_app::approval::{Answer, Asker};
+use amplifier_protocol::hook::Question;
+use amplifier_protocol::text::sanitize;
+use async_trait::async_trait;
+use tokio::sync::{Mutex, mpsc};
 
-/// Whether somebody is there to be asked.
-pub fn is_somebody_there() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+use crate::render;
+
+/// How many lines may be typed ahead.
+const TYPED: usize = 64;
+
+/// A person at a terminal.
+pub struct Terminal {
+    lines: Mutex<mpsc::Receiver<String>>,
 }
 
-/// One of several, by number or by name; an empty line takes the one that is marked.
-pub fn choose(question: &str, choices: &[(String, String)], usual: usize) -> io::Result<usize> {
-    say(question)?;
-    let width = choices.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    for (at, (name, text)) in choices.iter().enumerate().take(MOST_LISTED) {
-        say(format!("  {:>2}  {name:width$}  {text}", at + 1).trim_end())?;
-    }
-    if choices.len() > MOST_LISTED {
-        say(&format!("      … and {} more; type a name", choices.len() - MOST_LISTED))?;
-    }
-    loop {
-        let line = line(&format!("Number or name [{}]: ", usual + 1))?;
-        if line.is_empty() {
-            return Ok(usual);
+impl Terminal {
+    /// The terminal of this process, if a person sits there: one that can be read, and standard error on it.
+    pub fn find() -> Option<Self> {
+        if !std::io::stderr().is_terminal() {
+            return None;
         }
-        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let found = number.filter(|at| *at < choices.len());
-        match found.or_else(|| choices.iter().position(|(name, _)| *name == line)) {
-            Some(at) => return Ok(at),
-            None => say(&format!("`{line}` is none of them."))?,
-        }
+        let source: Box<dyn BufRead + Send> = if std::io::stdin().is_terminal() {
+            Box::new(BufReader::new(std::io::stdin()))
+        } else {
+            // Standard input is taken; the terminal itself can still be read.
+            Box::new(BufReader::new(File::open("/dev/tty").ok()?))
+        };
+        let (sender, lines) = mpsc::channel(TYPED);
+        // A thread of its own, which ends with the process: reading a terminal cannot be cancelled.
+        std::thread::Builder::new().name("terminal".to_owned()).spawn(move || read(source, &sender)).ok()?;
+        Some(Self { lines: Mutex::new(lines) })
     }
 }
 
-/// A line of text; an empty line takes what is usual, if anything is.
-pub fn text(question: &str, usual: Option<&str>) -> io::Result<String> {
-    loop {
-        let shown = usual.map(|usual| format!(" [{usual}]")).unwrap_or_default();
-        let line = line(&format!("{question}{shown}: "))?;
-        match (line.is_empty(), usual) {
-            (false, _) => return Ok(line),
-            (true, Some(usual)) => return Ok(usual.to_owned()),
-            (true, None) => say("Something is needed here.")?,
-        }
-    }
-}
-
-/// A text that is not shown while it is typed.
-pub fn secret(question: &str) -> io::Result<String> {
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "{question}: ")?;
-    stderr.flush()?;
-    drop(stderr);
-    rpassword::read_password()
-}
-
-/// The answer that an empty line gives.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Usual {
-    Yes,
-    No,
-}
-
-/// Yes or no.
-pub fn agree(question: &str, usual: Usual) -> io::Result<bool> {
-    let marks = if usual == Usual::Yes { "[Y/n]" } else { "[y/N]" };
-    loop {
-        match line(&format!("{question} {marks} "))?.to_lowercase().as_str() {
-            "" => return Ok(usual == Usual::Yes),
-            "y" | "yes" => return Ok(true),
-            "n" | "no" => return Ok(false),
-            _ => say("`y` or `n`, please.")?,
+fn read(source: Box<dyn BufRead + Send>, sender: &mpsc::Sender<String>) {
+    for line in source.lines() {
+        let Ok(line) = line else { return };
+        if sender.blocking_send(line).is_err() {
+            return;
         }
     }
 }
 
-/// Something the person should know before the next question.
-pub fn say(text: &str) -> io::Result<()> {
-    writeln!(io::stderr().lock(), "{text}")
+#[async_trait]
+impl Asker for Terminal {
+    async fn ask(&self, question: &Question) -> Result<Answer, ApprovalError> {
+        let mut lines = self.lines.lock().await;
+        // What was typed before the question was asked is no answer to it.
+        while lines.try_recv().is_ok() {}
+        render::ask(&sanitize(&question.prompt));
+        loop {
+            render::ask("[y] once  [s] for this session  [a] always in this folder  [n] no");
+            let Some(line) = lines.recv().await else {
+                return Err(ApprovalError::Unavailable { message: "the terminal was closed".to_owned() });
+            };
+            if let Some(answer) = answer(&line) {
+                return Ok(answer);
+            }
+        }
+    }
 }
 
-fn line(question: &str) -> io::Result<String> {
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "{question}")?;
-    stderr.flush()?;
-    drop(stderr);
-    let mut line = String::new();
-    if io::stdin().lock().read_line(&mut line)? == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+/// What somebody means.
+fn answer(line: &str) -> Option<Answer> {
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" | "o" | "once" => Some(Answer::Once),
+        "s" | "session" => Some(Answer::Session),
+        "a" | "always" => Some(Answer::Always),
+        "n" | "no" => Some(Answer::No),
+        _ => None,
     }
-    Ok(line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_word_is_an_answer() {
+        let answers = ["y", " YES ", "s", "always", "n"].map(|line| answer(line));
+        let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
+        assert_eq!(answers, expected.map(Some));
+        assert_eq!(["", "maybe", "yn"].map(answer), [None, None, None]);
+    }
 }

@@ -8,11 +8,16 @@ mod args;
 mod ask;
 mod commands;
 mod exit;
+mod input;
 mod progress;
+mod question;
 mod render;
+mod stop;
 
+use amplifier_app::env::{self, Environment};
 use args::{Args, BackupCommand, Command, ModuleCommand, PlanCommand};
 use exit::Exit;
+use render::{Manner, Palette, Tone};
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
@@ -26,7 +31,39 @@ fn main() -> ExitCode {
             };
         }
     };
-    let exit = match args.command {
+    render::set_manner(manner(&args));
+    if let Some(folder) = &args.cwd
+        && let Err(error) = std::env::set_current_dir(folder)
+    {
+        render::note(&format!("error: `{}` is no folder to work in: {error}", folder.display()));
+        render::note("  hint: `--cwd` names a folder that is there");
+        return Exit::Usage.into();
+    }
+    match run(args) {
+        // An answer that could not be given is no success.
+        Exit::Success if render::has_lost_output() => Exit::Failure.into(),
+        exit => exit.into(),
+    }
+}
+
+/// How to print, before anything is printed.
+fn manner(args: &Args) -> Manner {
+    let set = |name: &str| Environment::Process.get(name).filter(|value| !value.is_empty());
+    let is_plain = args.no_color || set(env::NO_COLOR).is_some() || set(env::TERM).as_deref() == Some("dumb");
+    let palette = match is_plain {
+        true => Palette::Plain,
+        false => commands::load::palette(args.home.clone(), args.cwd.as_deref()),
+    };
+    let tone = match &args.command {
+        Command::Run(run) if run.quiet => Tone::Quiet,
+        Command::Run(run) if run.verbose => Tone::Verbose,
+        _ => Tone::Usual,
+    };
+    Manner { tone, palette }
+}
+
+fn run(args: Args) -> Exit {
+    match args.command {
         Command::Backup(BackupCommand::List(list)) => commands::backup::list(&list),
         Command::Backup(BackupCommand::Restore(restore)) => commands::backup::restore(&restore, args.home),
         Command::Module(ModuleCommand::List(list)) => commands::module::list(&list),
@@ -43,7 +80,13 @@ fn main() -> ExitCode {
         Command::Config(command) => commands::config::run(&command, args.home),
         Command::Init(init) => commands::init::run(&init, args.home),
         Command::Provider(command) => commands::provider::run(&command, args.home),
+        Command::Tool(command) => commands::tool::run(&command, args.home),
+        Command::Agents(command) => commands::agents::run(&command, args.home),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor, args.home),
+        Command::Update(update) => commands::update::run(&update, args.home),
+        Command::Completions(completions) => commands::completions::run(&completions),
+        Command::Man(man) => commands::man::run(&man),
+        Command::Version(version) => commands::version::run(&version, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),
-    };
-    exit.into()
+    }
 }

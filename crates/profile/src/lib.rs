@@ -15,6 +15,7 @@ pub mod extract;
 pub mod lock_file;
 pub mod mention;
 pub mod mount_type;
+pub mod news;
 mod origin;
 pub mod plan;
 pub mod profile_file;

@@ -109,6 +109,13 @@ impl LockedResources {
         }
     }
 
+    /// All of it.
+    pub fn all(&self) -> impl Iterator<Item = &LockedResource> {
+        let lists = [&self.providers, &self.tools, &self.hooks].into_iter().flatten();
+        let named = self.agents.values().chain(self.contexts.values());
+        self.orchestrator.iter().chain(&self.context).chain(lists).chain(named)
+    }
+
     /// Adds what a reference became.
     pub(crate) fn add(&mut self, reference: &Reference, mut locked: LockedResource) {
         let name = reference.name.clone();

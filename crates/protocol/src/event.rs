@@ -112,6 +112,8 @@ pub static EVENTS: &[EventKind] = &[
     EventKind::of::<ToolSelected>(),
     EventKind::of::<OrchestratorSteeringInjected>(),
     EventKind::of::<OrchestratorRateLimitDelay>(),
+    EventKind::of::<SessionDescribed>(),
+    EventKind::of::<SessionRewound>(),
 ];
 
 /// How many of [`EVENTS`] are the canonical ones.

@@ -14,7 +14,7 @@ pub(super) fn agent() -> Result<String, TaskError> {
     text("agent", &agent_schema())
 }
 
-fn text(name: &str, schema: &impl serde::Serialize) -> Result<String, TaskError> {
+pub(super) fn text(name: &str, schema: &impl serde::Serialize) -> Result<String, TaskError> {
     let text = serde_json::to_string_pretty(schema)
         .map_err(|source| TaskError::Schema { name: name.to_owned(), source })?;
     Ok(format!("{text}\n"))

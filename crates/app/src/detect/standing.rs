@@ -81,6 +81,13 @@ pub async fn standings(environment: &Environment, places: &Places) -> Result<Sta
     Ok(Standings { providers, detected })
 }
 
+/// How the modules stand that need no server on this machine: nobody is asked.
+pub async fn by_keys(environment: &Environment) -> Result<Vec<Standing>, DetectError> {
+    let modules = catalog::modules().into_iter().filter(|info| info.kind == ModuleKind::Provider);
+    let apart = |id: &ModuleId| id.as_str() == MOCK || WITH_SERVER.contains(&id.as_str());
+    by_variables(modules.map(|info| info.id).filter(|id| !apart(id)).collect(), environment).await
+}
+
 impl Standing {
     fn new(module: ModuleId) -> Self {
         let name = module.as_str().trim_start_matches("provider-").to_owned();

@@ -5,11 +5,13 @@ use amplifier_bundle::node::{Entry, Mapping, Mark, Node, NodeValue, put};
 use amplifier_bundle::plan::PlanDraft;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use amplifier_protocol::usage::Usd;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Settings;
 use super::check::identity;
 use super::merge::lay_node;
+use crate::catalog;
+use crate::inquire::has_key;
 
 /// What is laid over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,14 +46,19 @@ impl Settings {
         if plan.providers.is_empty() {
             plan.providers = self.providers().into_iter().map(|configured| configured.spec).collect();
         }
+        self.limit_plan(plan);
+    }
+
+    /// Puts the limits into a plan that has its providers. Where the plan says less, less counts.
+    pub fn limit_plan(&self, plan: &mut MountPlan) {
         let limits = self.limits();
-        let tokens = limits.max_tokens.map(|tokens| ("tokens", Value::from(tokens)));
-        let cost = limits.max_cost_usd.map(|cost| ("cost_usd", Value::from(cost.to_string())));
-        for (key, limit) in tokens.into_iter().chain(cost) {
-            let limits = &mut plan.session.limits;
-            if limits.get(key).is_none_or(|own| amount(own) > amount(&limit)) {
-                limits.insert(key.to_owned(), limit);
-            }
+        if let Some(cost) = limits.max_cost_usd {
+            lower(&mut plan.session.limits, "cost_usd", Value::from(cost.to_string()));
+        }
+        if let (Some(tokens), Some(first)) = (limits.max_tokens, plan.providers.first_mut())
+            && counts_answers(first.module.as_str())
+        {
+            lower(&mut first.config, "max_tokens", Value::from(tokens));
         }
     }
 
@@ -142,29 +149,51 @@ impl Settings {
         }
     }
 
-    /// Of two limits the smaller one counts.
+    /// The limits of a session and of its answers.
     fn limit(&self, root: &mut Mapping) {
-        let Some(session) = root.get_mut("session").and_then(|entry| entry.node.as_map_mut()) else { return };
-        for (path, key) in [("limits.max_tokens", "tokens"), ("limits.max_cost_usd", "cost_usd")] {
-            let Some(limit) = self.at(path) else { continue };
-            let mut node = limit.clone();
-            if key == "cost_usd" {
-                // Plans write money as text, so that no digit is lost.
-                let Some(cost) = limit.spelled().and_then(|text| text.parse::<Usd>().ok()) else { continue };
-                node.value = NodeValue::Text(cost.to_string());
-            }
-            if session.get("limits").is_none_or(|entry| entry.node.as_map().is_none()) {
-                put(session, "limits", Node::map(Mapping::new(), &limit.place));
-            }
-            let Some(limits) = session.get_mut("limits").and_then(|entry| entry.node.as_map_mut()) else {
-                continue;
-            };
-            match limits.get_mut(key) {
-                Some(own) if amount(&own.node.to_json()) <= amount(&node.to_json()) => {}
-                Some(own) => lay_node(&mut own.node, node),
-                None => put(limits, key, node),
-            }
+        if let Some(limit) = self.at("limits.max_cost_usd")
+            && let Some(cost) = limit.spelled().and_then(|text| text.parse::<Usd>().ok())
+            && let Some(session) = root.get_mut("session").and_then(|entry| entry.node.as_map_mut())
+        {
+            // Plans write money as text, so that no digit is lost.
+            let cost = Node::text(cost.to_string(), &limit.place);
+            lower_node(session, ["limits", "cost_usd"], cost);
         }
+        let first = match root.get_mut("providers").map(|entry| &mut entry.node.value) {
+            Some(NodeValue::List(entries)) => entries.iter_mut().find(|entry| entry.mark != Mark::Delete),
+            _ => None,
+        };
+        if let (Some(limit), Some(first)) = (self.at("limits.max_tokens"), first)
+            && first.at("module").and_then(Node::as_text).is_some_and(counts_answers)
+            && let Some(entry) = first.as_map_mut()
+        {
+            lower_node(entry, ["config", "max_tokens"], limit.clone());
+        }
+    }
+}
+
+/// Whether a provider knows a bound for its answers; one that is not built in is asked to.
+fn counts_answers(module: &str) -> bool {
+    let known = catalog::modules().into_iter().find(|info| info.id.as_str() == module);
+    known.is_none_or(|info| has_key(&info, "max_tokens"))
+}
+
+/// Of two limits the smaller one counts.
+fn lower(limits: &mut Map<String, Value>, key: &str, limit: Value) {
+    if limits.get(key).is_none_or(|own| amount(own) > amount(&limit)) {
+        limits.insert(key.to_owned(), limit);
+    }
+}
+
+fn lower_node(owner: &mut Mapping, [section, key]: [&str; 2], limit: Node) {
+    if owner.get(section).is_none_or(|entry| entry.node.as_map().is_none()) {
+        put(owner, section, Node::map(Mapping::new(), &limit.place));
+    }
+    let Some(limits) = owner.get_mut(section).and_then(|entry| entry.node.as_map_mut()) else { return };
+    match limits.get_mut(key) {
+        Some(own) if amount(&own.node.to_json()) <= amount(&limit.to_json()) => {}
+        Some(own) => lay_node(&mut own.node, limit),
+        None => put(limits, key, limit),
     }
 }
 

@@ -116,7 +116,7 @@ pub const KEYS: &[Known] = &[
     known(
         "limits.max_tokens",
         Shape::Count,
-        "How many tokens a session may use, with everything it starts. Where a bundle says less, less counts.",
+        "The most tokens an answer of the first provider may have. Where a bundle says less, less counts.",
     )
     .variable(env::AMPLIFIER_MAX_TOKENS),
     known("ui.color", Shape::Choice(&["auto", "always", "never"]), "Whether what is printed has colours.")

@@ -114,6 +114,7 @@ impl Workshop {
             tap: None,
             prompt: None,
             resolver: None,
+            origin: None,
         }
     }
 

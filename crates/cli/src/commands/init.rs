@@ -14,8 +14,8 @@ use serde_json::Value;
 use super::load;
 use super::provider::{self, connect};
 use crate::args::{Form, InitArgs};
-use crate::ask::{self, Usual};
 use crate::exit::Exit;
+use crate::question::{self, Usual};
 use crate::render;
 
 /// `amplifier init`.
@@ -24,7 +24,7 @@ pub fn run(args: &InitArgs, home: Option<PathBuf>) -> Exit {
         Ok(access) => access,
         Err(exit) => return exit,
     };
-    if !args.yes && !ask::is_somebody_there() {
+    if !args.yes && !question::is_somebody_there() {
         render::note("error: `amplifier init` asks questions, and nobody is there to answer");
         render::note("  hint: `amplifier init --yes` takes the provider that is found here");
         return Exit::Usage;
@@ -131,11 +131,11 @@ async fn converse(standings: &Standings, scope: Scope, access: &Access) -> io::R
         }
     };
     if access.settings.providers().iter().any(|entry| entry.name() == standing.name) {
-        ask::say(&format!(
+        question::say(&format!(
             "`{}` is in the settings already; this one needs a name of its own.",
             standing.name
         ))?;
-        connection.id = Some(ask::text("Name", Some(&format!("{}-2", standing.name)))?);
+        connection.id = Some(question::text("Name", Some(&format!("{}-2", standing.name)))?);
     }
     // A service without a usual place is asked for; a server that was found says where it is.
     connection.base_url = match (&standing.base_url, standing.usable) {
@@ -145,8 +145,8 @@ async fn converse(standings: &Standings, scope: Scope, access: &Access) -> io::R
     };
     let place = ask_key(&mut connection, standing, access)?;
     connection.model = ask_model(&connection, standing, access).await?;
-    ask::say("Asking it for one word …")?;
-    if try_out(&connection, access).await.is_err() && !ask::agree("Keep it all the same?", Usual::No)? {
+    question::say("Asking it for one word …")?;
+    if try_out(&connection, access).await.is_err() && !question::agree("Keep it all the same?", Usual::No)? {
         render::note("nothing was written");
         return Ok(Exit::Failure);
     }
@@ -167,7 +167,7 @@ fn choose_provider(standings: &Standings) -> io::Result<&Standing> {
             (row.name.clone(), text)
         })
         .collect();
-    let at = ask::choose("Which provider?", &choices, usual)?;
+    let at = question::choose("Which provider?", &choices, usual)?;
     rows.get(at).copied().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
@@ -186,7 +186,7 @@ fn place_of(standing: &Standing) -> io::Result<Option<String>> {
     if !own.contains(&standing.name.as_str()) {
         return Ok(None);
     }
-    ask::text("Where is the service? (URL)", None).map(Some)
+    question::text("Where is the service? (URL)", None).map(Some)
 }
 
 /// The key, and where it will be kept.
@@ -199,14 +199,14 @@ fn ask_key(
         return Ok(None);
     }
     if let Some(set) = standing.variables.iter().find(|variable| variable.set)
-        && ask::agree(&format!("`{}` is set. Use it?", set.name), Usual::Yes)?
+        && question::agree(&format!("`{}` is set. Use it?", set.name), Usual::Yes)?
     {
         connection.key = KeyChoice::Variable(set.name.clone());
         return Ok(None);
     }
     let usual = standing.variables.first().map(|variable| variable.name.as_str());
     let variable = connection.variable(usual);
-    let value = ask::secret("The key (not shown; empty when none is needed)")?;
+    let value = question::secret("The key (not shown; empty when none is needed)")?;
     if value.trim().is_empty() {
         return Ok(None);
     }
@@ -219,11 +219,11 @@ fn ask_key(
     places.push((Some(KeyPlace::File), "file", file));
     places.push((None, "nowhere", format!("you set `{variable}` yourself")));
     let choices: Vec<_> = places.iter().map(|(_, name, text)| ((*name).to_owned(), text.clone())).collect();
-    let at = ask::choose("Where shall the key be kept?", &choices, 0)?;
+    let at = question::choose("Where shall the key be kept?", &choices, 0)?;
     let place = places.get(at).and_then(|(place, ..)| *place);
     connection.key = KeyChoice::Given { variable, value };
     if place.is_none() {
-        ask::say("The key is used for the test now and forgotten.")?;
+        question::say("The key is used for the test now and forgotten.")?;
     }
     Ok(place)
 }
@@ -239,13 +239,13 @@ async fn ask_model(
     let listed = inquire::models(&inquiry, environment, &Places::of(environment)).await;
     let models = listed.map(|listed| listed.models).unwrap_or_default();
     if models.is_empty() {
-        ask::say("It lists no models.")?;
+        question::say("It lists no models.")?;
         let usual = standing.model.as_deref().unwrap_or("the usual one");
-        let model = ask::text("Model", Some(usual))?;
+        let model = question::text("Model", Some(usual))?;
         return Ok((model != "the usual one").then_some(model));
     }
     let usual = models.iter().position(|model| Some(&model.id) == standing.model.as_ref()).unwrap_or(0);
     let choices: Vec<_> = models.iter().map(|model| (model.id.clone(), String::new())).collect();
-    let at = ask::choose("Which model?", &choices, usual)?;
+    let at = question::choose("Which model?", &choices, usual)?;
     Ok(models.get(at).map(|model| model.id.clone()))
 }

@@ -1,6 +1,6 @@
 //! What several commands need: the home, a runtime, and a bundle that is ready, with everything worth telling told.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_app::env::Environment;
@@ -16,7 +16,7 @@ use super::profile;
 use crate::args::PlanChoice;
 use crate::exit::Exit;
 use crate::progress::Fetching;
-use crate::render;
+use crate::render::{self, Palette};
 
 /// The home, the working folder and the settings, as every command sees them. What is worth telling about the settings is
 /// told.
@@ -40,6 +40,19 @@ pub fn access_without_settings(home: Option<PathBuf>) -> Result<Access, Exit> {
     let mut access = Access::new(home, environment, working_dir());
     access.progress = Arc::new(Fetching::default());
     Ok(access)
+}
+
+/// Whether the settings want colours. What is wrong with them is told by whoever uses them.
+pub fn palette(home: Option<PathBuf>, cwd: Option<&Path>) -> Palette {
+    let environment = Environment::Process;
+    let Ok(home) = find_home(home, &environment) else { return Palette::default() };
+    let folder = cwd.map_or_else(working_dir, Path::to_path_buf);
+    let settings = Settings::load(&SettingsFiles::find(&home, &environment, &folder), &environment);
+    match settings.as_ref().map(Settings::color) {
+        Ok("never") => Palette::Plain,
+        Ok("always") => Palette::Always,
+        _ => Palette::Colors,
+    }
 }
 
 /// Tells what went wrong while stored keys were looked for.
@@ -165,8 +178,7 @@ pub fn weight(severity: Severity) -> &'static str {
 
 /// A plan and where it came from.
 pub enum Chosen {
-    /// A file, and the settings that fill in what it leaves open.
-    File(Box<PlanFile>, Arc<Settings>),
+    File(Box<PlanFile>),
     Bundle(Box<PreparedBundle>),
     Profile(Box<PreparedProfile>),
 }
@@ -176,7 +188,7 @@ impl Chosen {
     pub async fn find(choice: &PlanChoice, access: &Access, options: PrepareOptions) -> Result<Self, Exit> {
         if let Some(path) = &choice.plan {
             return match PlanFile::read(path) {
-                Ok(file) => Ok(Self::File(Box::new(file), Arc::clone(&access.settings))),
+                Ok(file) => Ok(Self::File(Box::new(file.with_settings(&access.settings)))),
                 Err(error) => {
                     render::error(&error, error.hint());
                     Err(Exit::Usage)
@@ -196,9 +208,8 @@ impl Chosen {
     /// The typed plan; what is worth telling is told.
     pub fn plan(&self) -> Result<MountPlan, Exit> {
         match self {
-            Self::File(file, settings) => match file.plan() {
-                Ok(mut plan) => {
-                    settings.complete(&mut plan);
+            Self::File(file) => match file.plan() {
+                Ok(plan) => {
                     // That there is no provider is no warning here: one is named, or looked for.
                     let warnings =
                         file.validation.warnings().filter(|check| check.name != "providers_present");

@@ -111,7 +111,7 @@ fn section(text: &mut String, heading: &str, parts: impl Iterator<Item = String>
     }
 }
 
-fn key(key: &Key, indent: usize) -> String {
+pub(super) fn key(key: &Key, indent: usize) -> String {
     let more = match (&key.default, key.required) {
         (Some(default), _) => format!(", default {default}"),
         (None, true) => ", required".to_owned(),
@@ -136,7 +136,7 @@ fn tool(tool: &ToolDetails) -> String {
     parts.join("\n")
 }
 
-fn effects(effects: Effects) -> String {
+pub(super) fn effects(effects: Effects) -> String {
     let touched = [
         (effects.reads, "reads"),
         (effects.writes, "writes"),

@@ -141,7 +141,7 @@ pub fn explain(args: &ExplainArgs, home: Option<PathBuf>) -> Exit {
                 .iter()
                 .map(|setting| (setting.to_json(), setting.to_string()))
                 .collect(),
-            Chosen::File(file, _) => {
+            Chosen::File(file) => {
                 let mut leaves = Vec::new();
                 leaves_of(file, file.value(), "", &mut leaves);
                 leaves

@@ -8,16 +8,22 @@
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
+mod agents;
+mod approve;
 mod backup;
 mod bundle;
 mod cache;
 mod config;
+mod demo;
 mod desk;
+mod doctor;
+mod help;
 mod init;
 mod kills;
 mod llama;
 mod llama_vendors;
 mod module;
+mod pages;
 mod parts;
 mod plan;
 mod plans_of_bundles;
@@ -25,4 +31,10 @@ mod processes;
 mod profile;
 mod provider;
 mod run;
+mod run_flags;
+mod run_lines;
 mod settings;
+mod tool;
+mod tutorials;
+mod update;
+mod wrong;

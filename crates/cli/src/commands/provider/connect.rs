@@ -9,16 +9,16 @@ use amplifier_app::library::Access;
 use amplifier_app::settings::{Scope, SettingsError};
 
 use crate::args::{ProviderAddArgs, ProviderRemoveArgs, Store};
-use crate::ask;
 use crate::commands::config::{editor, shown};
 use crate::commands::{init, load};
 use crate::exit::Exit;
+use crate::question;
 use crate::render;
 
 /// `amplifier provider add`.
 pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
     let Some(name) = &args.name else {
-        if ask::is_somebody_there() {
+        if question::is_somebody_there() {
             return init::guided(args.scope.scope(), access).await;
         }
         render::note("error: no provider is named, and nobody is there to be asked");
@@ -80,8 +80,8 @@ async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -
     if usual.is_none() || connection.base_url.is_some() {
         return Ok(KeyChoice::None);
     }
-    if ask::is_somebody_there() {
-        return match ask::secret(&format!("The key of {} (not shown)", short(&connection.info.id))) {
+    if question::is_somebody_there() {
+        return match question::secret(&format!("The key of {} (not shown)", short(&connection.info.id))) {
             Ok(value) => Ok(KeyChoice::Given { variable, value }),
             Err(error) => {
                 render::error(&error, None);

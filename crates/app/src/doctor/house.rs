@@ -1,0 +1,284 @@
+//! The home folder and what a session is made from: settings, names of bundles, the bundle in use, collections.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use amplifier_bundle::notice::Severity;
+use amplifier_bundle::origin::SourceFile;
+use amplifier_bundle::yaml::{self, YamlLimits};
+use amplifier_sources::fetch::Freshness;
+
+use super::{Check, Finding, Patient, chain, count, some};
+use crate::library::Access;
+use crate::prepare::{BundleFault, PrepareOptions, current, prepare_bundle};
+use crate::profiles;
+use crate::registry::Registry;
+
+/// Below this nothing works for long, and below that it is time to know.
+const TOO_LITTLE: u64 = 64 << 20;
+const LITTLE: u64 = 1 << 30;
+/// More than a settings file has.
+const SETTINGS_BYTES: u64 = 4 << 20;
+
+const OTHER_HOME: &str = "`--home DIR` or AMPLIFIER_HOME names a folder you can write to";
+
+pub(super) fn home(patient: &Patient) -> Vec<Finding> {
+    let root = patient.access.home.root();
+    let check = Check::Home;
+    let finding = match std::fs::metadata(root) {
+        Ok(found) if !found.is_dir() => {
+            check.problem(format!("`{}` is not a folder", root.display())).cure(OTHER_HOME)
+        }
+        Ok(_) => match may_write(root) {
+            Ok(()) => check.ok(format!("`{}` can be read and written", root.display())),
+            Err(error) => {
+                check.problem(format!("`{}` cannot be written: {error}", root.display())).cure(OTHER_HOME)
+            }
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => match may_write(&nearest(root)) {
+            Ok(()) => {
+                check.ok(format!("`{}` is not there yet; it is made when it is needed", root.display()))
+            }
+            Err(error) => {
+                check.problem(format!("`{}` cannot be made: {error}", root.display())).cure(OTHER_HOME)
+            }
+        },
+        Err(error) => {
+            check.problem(format!("`{}` cannot be looked at: {error}", root.display())).cure(OTHER_HOME)
+        }
+    };
+    vec![finding]
+}
+
+/// The folder itself, or the nearest above it that is there.
+fn nearest(path: &Path) -> PathBuf {
+    path.ancestors().find(|path| path.exists()).unwrap_or(Path::new(".")).to_path_buf()
+}
+
+#[cfg(unix)]
+fn may_write(folder: &Path) -> std::io::Result<()> {
+    use rustix::fs::Access as Mode;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    Ok(rustix::fs::access(folder, Mode::READ_OK | Mode::WRITE_OK | Mode::EXEC_OK)?)
+}
+
+#[cfg(not(unix))]
+fn may_write(folder: &Path) -> std::io::Result<()> {
+    match std::fs::metadata(folder)?.permissions().readonly() {
+        true => Err(ErrorKind::PermissionDenied.into()),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn disk(patient: &Patient) -> Vec<Finding> {
+    let root = patient.access.home.root();
+    let check = Check::Disk;
+    let finding = match room(&nearest(root)) {
+        Err(error) => check.warning(format!("the room on the disk cannot be told: {error}")),
+        Ok(Room { bytes, files: Some(files) }) if files < 1_000 => check
+            .problem(format!("only {files} more files can be made on the disk of the home ({})", mib(bytes))),
+        Ok(Room { bytes, .. }) if bytes < TOO_LITTLE => {
+            check.problem(format!("only {} are free on the disk of the home", mib(bytes)))
+        }
+        Ok(Room { bytes, .. }) if bytes < LITTLE => {
+            check.warning(format!("only {} are free on the disk of the home", mib(bytes)))
+        }
+        Ok(Room { bytes, .. }) => check.ok(format!("{} are free", mib(bytes))),
+    };
+    let needs_cure = finding.level != super::Level::Ok;
+    let cure = "make room; `amplifier cache clear` removes what can be fetched again";
+    vec![if needs_cure { finding.cure(cure) } else { finding }]
+}
+
+fn mib(bytes: u64) -> String {
+    match bytes >> 20 {
+        mib if mib >= 10 << 10 => format!("{} GiB", mib >> 10),
+        mib => format!("{mib} MiB"),
+    }
+}
+
+/// What is left on a disk.
+struct Room {
+    bytes: u64,
+    /// How many more files; some file systems do not count them.
+    files: Option<u64>,
+}
+
+#[cfg(unix)]
+fn room(folder: &Path) -> std::io::Result<Room> {
+    let told = rustix::fs::statvfs(folder)?;
+    let files = (told.f_files > 0).then_some(told.f_favail);
+    Ok(Room { bytes: told.f_bavail.saturating_mul(told.f_frsize), files })
+}
+
+#[cfg(not(unix))]
+fn room(_folder: &Path) -> std::io::Result<Room> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+pub(super) fn settings(patient: &Patient) -> Vec<Finding> {
+    let Access { home, base, .. } = &patient.access;
+    let project = base.join(".amplifier");
+    let files = [home.settings(), project.join("settings.yaml"), project.join("settings.local.yaml")];
+    let mut read = 0;
+    let mut findings = Vec::new();
+    for path in files {
+        match settings_file(&path) {
+            Ok(Found::Nothing) => {}
+            Ok(Found::Settings) => read += 1,
+            Err(problem) => findings.push(
+                Check::Settings
+                    .problem(problem)
+                    .cure(format!("mend `{}`, or move it away: then the defaults hold", path.display())),
+            ),
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Check::Settings.ok(match read {
+            0 => "there are no settings files; the defaults hold".to_owned(),
+            read => format!("{} can be read", count(read, "file", "files")),
+        }));
+    }
+    findings
+}
+
+enum Found {
+    Nothing,
+    Settings,
+}
+
+fn settings_file(path: &Path) -> Result<Found, String> {
+    let unreadable = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+    let bytes = match std::fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        found => found.map_err(unreadable)?.len(),
+    };
+    if bytes > SETTINGS_BYTES {
+        return Err(format!(
+            "`{}` has {bytes} bytes; settings have at most {SETTINGS_BYTES}",
+            path.display()
+        ));
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let file = Arc::new(SourceFile::new(path, text));
+    let document = yaml::read(&file, &YamlLimits::default()).map_err(|error| error.to_string())?;
+    match document.node {
+        Some(node) if node.as_map().is_none() && !node.is_null() => {
+            Err(format!("{}: settings are names with values, this is a {}", node.place, node.type_name()))
+        }
+        _ => Ok(Found::Settings),
+    }
+}
+
+pub(super) fn registry(patient: &Patient) -> Vec<Finding> {
+    let check = Check::Registry;
+    let registered = match Registry::new(&patient.access.home).read() {
+        Ok(registered) => registered,
+        Err(error) => {
+            let cure = error.hint().unwrap_or("make the file readable, or move it away");
+            return vec![check.problem(chain(&error)).cure(cure)];
+        }
+    };
+    let mut findings = Vec::new();
+    if let Some(active) = registered.active.as_ref().filter(|active| !registered.knows(active)) {
+        findings.push(
+            check
+                .problem(format!("the bundle in use, `{active}`, is not registered"))
+                .cure("`amplifier bundle use NAME` puts another one in use"),
+        );
+    }
+    let gone = registered.bundles.iter().filter(|(_, entry)| {
+        let path = entry.uri.strip_prefix("file://").map(|path| path.split('#').next().unwrap_or(path));
+        path.is_some_and(|path| !Path::new(path).exists())
+    });
+    for (name, entry) in gone {
+        findings.push(
+            check
+                .warning(format!("`{name}` stands for `{}`, which is not there", entry.uri))
+                .cure(format!("`amplifier bundle remove {name}` forgets it")),
+        );
+    }
+    if findings.is_empty() {
+        let names = count(registered.bundles.len(), "bundle", "bundles");
+        findings.push(check.ok(format!("{names} registered")));
+    }
+    findings
+}
+
+pub(super) async fn bundle(patient: &Patient) -> Vec<Finding> {
+    let check = Check::Bundle;
+    let access = Access { freshness: Freshness::Offline, ..patient.access.clone() };
+    let name = match current(&access) {
+        Ok(name) => name,
+        // The registry's own check says why.
+        Err(_) => {
+            return vec![check.problem("which bundle is in use cannot be told: the registry cannot be read")];
+        }
+    };
+    let cure = format!("`amplifier bundle validate {name}` says more");
+    let prepared = match prepare_bundle(&name, &access, PrepareOptions::default()).await {
+        Ok(prepared) => prepared,
+        Err(fault) => return vec![not_ready(&name, &fault)],
+    };
+    let mut findings = Vec::new();
+    if let Err(fault) = prepared.plan() {
+        findings.push(check.problem(fault.to_string()).cure(fault.hint().unwrap_or(cure.clone())));
+    }
+    for problem in &prepared.missing {
+        findings.push(
+            check
+                .warning(format!("`{name}`: {problem}"))
+                .cure(format!("`amplifier bundle show {name}` fetches what is missing")),
+        );
+    }
+    let amiss = prepared.notices().iter().filter(|notice| notice.severity != Severity::Note).count();
+    if amiss > 0 {
+        let amiss = count(amiss, "thing", "things");
+        findings.push(
+            check.warning(format!("`{name}` is in use; {amiss} about it should be looked at")).cure(cure),
+        );
+    }
+    if findings.is_empty() {
+        findings.push(check.ok(format!("`{name}` is in use and makes a session")));
+    }
+    findings
+}
+
+fn not_ready(name: &str, fault: &BundleFault) -> Finding {
+    let check = Check::Bundle;
+    let told = chain(fault);
+    // What was never fetched is not broken, and nothing is fetched here.
+    if told.contains("is not in the cache") {
+        return check
+            .warning(format!("`{name}` is in use and not wholly here yet"))
+            .cure(format!("`amplifier bundle show {name}` fetches it"));
+    }
+    let cure = fault.hint().unwrap_or_else(|| format!("`amplifier bundle validate {name}` says more"));
+    check.problem(format!("`{name}` is in use and cannot be loaded: {told}")).cure(cure)
+}
+
+pub(super) fn collections(patient: &Patient) -> Vec<Finding> {
+    let check = Check::Collections;
+    let profiles = profiles::profiles(&patient.access);
+    let (collections, listed) = match profiles.collections().and_then(|found| Ok((found, profiles.list()?))) {
+        Ok(found) => found,
+        Err(error) => {
+            let cure = error.hint().unwrap_or_else(|| "mend the file, or move it away".to_owned());
+            return vec![check.problem(error.chain()).cure(cure)];
+        }
+    };
+    let broken: Vec<_> = listed
+        .iter()
+        .filter(|profile| profile.problem.is_some())
+        .map(|profile| profile.id.to_string())
+        .collect();
+    if !broken.is_empty() {
+        let told =
+            format!("{} cannot be read: {}", count(broken.len(), "profile", "profiles"), some(&broken));
+        return vec![check.warning(told).cure("`amplifier profile list` says why")];
+    }
+    let (collections, all) =
+        (count(collections.len(), "collection", "collections"), count(listed.len(), "profile", "profiles"));
+    vec![check.ok(format!("{collections}, {all}"))]
+}

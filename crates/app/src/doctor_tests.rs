@@ -1,0 +1,249 @@
+//! The checks against homes that are well and homes that are not. No server is asked but on dead ports of this machine.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::env::Environment;
+use crate::paths::Home;
+
+/// Remembers what was waited for.
+#[derive(Default)]
+struct Heard(Mutex<Vec<Check>>);
+
+impl Watcher for Heard {
+    fn waits_for(&self, checks: &[Check]) {
+        self.0.lock().unwrap().extend(checks);
+    }
+}
+
+struct Ward {
+    dir: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Ward {
+    #[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        std::fs::create_dir(dir.path().join("work")).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "programs must be found")]
+        let path = std::env::var("PATH").unwrap();
+        Self { dir, variables: vec![("PATH", path)] }
+    }
+
+    fn home(&self) -> Home {
+        Home::new(self.dir.path().join("home"))
+    }
+
+    /// Puts a file into the home, for nobody else.
+    #[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
+    fn file(&self, name: &str, text: &str) -> &Self {
+        let path = self.home().root().join(name);
+        crate::files::create_private_dir(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    #[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
+    fn patient(&self) -> Patient {
+        let variables = self.variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let environment = Environment::Fixed(variables.collect());
+        // A port that was just given back.
+        let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let places = Places {
+            ollama: dead.clone(),
+            llama_cpp: dead,
+            vllm: None,
+            patience: Duration::from_millis(500),
+        };
+        Patient {
+            access: Access::new(self.home(), environment, self.dir.path().join("work")),
+            places,
+            reach: Reach::Servers,
+            terminal: Terminal::default(),
+            patience: Duration::from_secs(20),
+        }
+    }
+
+    async fn findings(&self) -> Vec<Finding> {
+        examine(&self.patient(), &Heard::default()).await
+    }
+}
+
+fn of(findings: &[Finding], check: Check) -> Vec<&Finding> {
+    findings.iter().filter(|finding| finding.check == check).collect()
+}
+
+fn levels(findings: &[Finding], check: Check) -> Vec<Level> {
+    of(findings, check).iter().map(|finding| finding.level).collect()
+}
+
+#[cfg(unix)]
+#[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
+fn chmod(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn a_machine_where_nothing_was_done_yet_is_well_and_stays_untouched() {
+    let ward = Ward::new();
+    let findings = ward.findings().await;
+    assert!(is_well(&findings), "{findings:#?}");
+    // Every check says something, in its order, and whatever is amiss has a cure.
+    let told: Vec<_> = findings.iter().map(|finding| finding.check).collect();
+    assert!(told.is_sorted() && Check::ALL.iter().all(|check| told.contains(check)), "{told:?}");
+    let bare = findings.iter().find(|finding| finding.level != Level::Ok && finding.cure.is_none());
+    assert_eq!(bare, None);
+    assert!(!ward.home().root().exists(), "looking makes nothing");
+    // Without a key and a server nobody can be asked, which is told and no reason to fail.
+    assert_eq!(levels(&findings, Check::Servers), [Level::Warning]);
+}
+
+#[tokio::test]
+async fn broken_files_of_the_home_are_problems_with_their_place() {
+    let ward = Ward::new();
+    ward.file("settings.yaml", "bundle:\n  active: [a\n").file("registry.json", "{broken");
+    ward.file("share/collections.yaml", "collections: 7\n");
+    let findings = ward.findings().await;
+    assert!(!is_well(&findings));
+    for check in [Check::Settings, Check::Registry, Check::Bundle, Check::Collections] {
+        assert_eq!(levels(&findings, check), [Level::Problem], "{check:?}: {:?}", of(&findings, check));
+    }
+    let settings = &of(&findings, Check::Settings)[0].message;
+    assert!(settings.contains("settings.yaml:"), "{settings}");
+    ward.file("settings.yaml", "- a\n- b\n");
+    let findings = ward.findings().await;
+    assert!(
+        of(&findings, Check::Settings)[0].message.contains("settings are names with values"),
+        "{findings:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_bundle_that_is_gone_is_told_by_its_name() {
+    let ward = Ward::new();
+    let gone = ward.dir.path().join("gone.md").display().to_string();
+    let registered =
+        json!({"version": 1, "active": "mine", "bundles": {"mine": {"uri": format!("file://{gone}")}}});
+    ward.file("registry.json", &registered.to_string());
+    let findings = ward.findings().await;
+    assert_eq!(levels(&findings, Check::Registry), [Level::Warning]);
+    assert_eq!(levels(&findings, Check::Bundle), [Level::Problem], "{findings:#?}");
+    // Never fetched is not broken.
+    let registered =
+        json!({"version": 1, "active": "far", "bundles": {"far": {"uri": "git+https://127.0.0.1:1/a@main"}}});
+    ward.file("registry.json", &registered.to_string());
+    let findings = ward.findings().await;
+    assert_eq!(levels(&findings, Check::Bundle), [Level::Warning], "{findings:#?}");
+    assert_eq!(
+        of(&findings, Check::Bundle)[0].cure.as_deref(),
+        Some("`amplifier bundle show far` fetches it")
+    );
+    ward.file("registry.json", &json!({"version": 1, "active": "nobody"}).to_string());
+    assert_eq!(levels(&ward.findings().await, Check::Registry), [Level::Problem]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_others_can_read_or_change_is_a_problem() {
+    let ward = Ward::new();
+    ward.file("keys.env", "A=b\n").file("state/sessions/s-1/events.jsonl", "");
+    let home = ward.home();
+    chmod(&home.root().join("keys.env"), 0o600);
+    let findings = ward.findings().await;
+    assert_eq!(levels(&findings, Check::Permissions), [Level::Ok], "{findings:#?}");
+    chmod(&home.root().join("keys.env"), 0o644);
+    chmod(&home.sessions(), 0o755);
+    chmod(&home.sessions().join("s-1"), 0o755);
+    chmod(home.root(), 0o777);
+    let findings = ward.findings().await;
+    let told = of(&findings, Check::Permissions);
+    assert!(told.iter().all(|finding| finding.level == Level::Problem), "{told:#?}");
+    let cures: Vec<_> = told.iter().map(|finding| finding.cure.clone().unwrap()).collect();
+    let (root, sessions) = (home.root().display(), home.sessions());
+    let expected = [
+        format!("`chmod go-w {root}`"),
+        format!("`chmod go= {}`", sessions.display()),
+        format!("`chmod go= {root}/keys.env`"),
+        format!("`chmod -R go= {}`", sessions.display()),
+    ];
+    assert_eq!(cures, expected);
+}
+
+#[tokio::test]
+async fn a_home_that_is_a_file_is_a_problem() {
+    let ward = Ward::new();
+    std::fs::write(ward.home().root(), "").unwrap();
+    let findings = ward.findings().await;
+    assert_eq!(levels(&findings, Check::Home), [Level::Problem]);
+    assert!(of(&findings, Check::Home)[0].cure.as_ref().unwrap().contains("--home"), "{findings:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_listed_is_told_unless_it_is_at_work() {
+    let ward = Ward::new();
+    ward.file("state/sessions/s-1/events.jsonl", "");
+    let findings = ward.findings().await;
+    assert_eq!(levels(&findings, Check::Sessions), [Level::Warning]);
+    assert!(of(&findings, Check::Sessions)[0].message.contains("`s-1`"), "{findings:?}");
+    let clock = crate::clock::SystemClock::default();
+    let owner = crate::journal::Owner::this_process("test", amplifier_core::clock::Clock::now(&clock));
+    let lease = ward.home().session(&"s-1".parse().unwrap()).lease();
+    let held = crate::journal::Lease::acquire(&lease, owner).unwrap();
+    assert_eq!(levels(&ward.findings().await, Check::Sessions), [Level::Ok]);
+    drop(held);
+}
+
+#[tokio::test]
+async fn keys_are_told_by_name_and_never_by_value() {
+    let mut ward = Ward::new();
+    ward.variables.push(("OPENAI_API_KEY", "\"sk-secret-value\"".to_owned()));
+    let findings = ward.findings().await;
+    assert_eq!(levels(&findings, Check::Keys), [Level::Ok, Level::Warning]);
+    let told = json!(findings).to_string();
+    assert!(told.contains("OPENAI_API_KEY") && !told.contains("sk-secret"), "{told}");
+    assert_eq!(levels(&findings, Check::Servers), [Level::Ok], "somebody can be asked");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_that_does_not_answer_is_told_in_time_and_costs_nobody_else() {
+    let mut ward = Ward::new();
+    let bin = ward.dir.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("git"), "#!/bin/sh\nexec sleep 600\n").unwrap();
+    chmod(&bin.join("git"), 0o755);
+    let (_, path) = ward.variables.remove(0);
+    ward.variables.push(("PATH", format!("{}:{path}", bin.display())));
+    let mut patient = ward.patient();
+    patient.patience = Duration::from_secs(5);
+    let heard = Heard::default();
+    let begun = std::time::Instant::now();
+    let findings = examine(&patient, &heard).await;
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!(of(&findings, Check::Git)[0].message, "no answer within 5.0 s");
+    assert_eq!(levels(&findings, Check::Home), [Level::Ok]);
+    assert!(heard.0.lock().unwrap().contains(&Check::Git));
+}
+
+#[tokio::test]
+async fn without_programs_and_offline_it_is_told_what_will_not_work() {
+    let mut ward = Ward::new();
+    ward.variables.clear();
+    ward.variables.push(("PATH", ward.dir.path().display().to_string()));
+    let mut patient = ward.patient();
+    patient.reach = Reach::Nothing;
+    patient.terminal = Terminal { input: true, output: true, columns: Some(30) };
+    let findings = examine(&patient, &Heard::default()).await;
+    assert!(is_well(&findings), "{findings:#?}");
+    assert_eq!(levels(&findings, Check::Git), [Level::Warning]);
+    assert_eq!(levels(&findings, Check::Python), [Level::Warning]);
+    assert_eq!(levels(&findings, Check::Node), [Level::Ok]);
+    assert_eq!(of(&findings, Check::Servers)[0].message, "not asked, as `--offline` says");
+    assert_eq!(levels(&findings, Check::Terminal), [Level::Ok, Level::Warning, Level::Warning]);
+}

@@ -1,0 +1,120 @@
+//! `amplifier tool …`: which tools a session would have, and calling one by hand (`tool/invoke.rs`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use amplifier_app::ModuleSourceResolver;
+use amplifier_app::library::Access;
+use amplifier_app::prepare::PrepareOptions;
+use amplifier_app::toolbox::{self, OfferedTool, Toolbox};
+use amplifier_protocol::mount_plan::MountPlan;
+use serde_json::json;
+
+use super::load::{self, Chosen};
+use super::module::{effects, key};
+use crate::args::{Form, PlanChoice, ToolCommand, ToolInfoArgs, ToolListArgs};
+use crate::exit::Exit;
+use crate::render;
+
+mod invoke;
+
+/// Where the column of descriptions begins.
+const DESCRIPTIONS: usize = 22;
+
+/// `amplifier tool …`.
+pub fn run(command: &ToolCommand, home: Option<PathBuf>) -> Exit {
+    let access = match load::access(home) {
+        Ok(access) => access,
+        Err(exit) => return exit,
+    };
+    load::block_on(async {
+        let done = match command {
+            ToolCommand::List(args) => list(args, &access).await,
+            ToolCommand::Info(args) => info(args, &access).await,
+            ToolCommand::Invoke(args) => invoke::invoke(args, access).await,
+        };
+        done.unwrap_or_else(|exit| exit)
+    })
+}
+
+/// The plan that somebody chose, and where its modules come from.
+async fn plan(
+    choice: &PlanChoice,
+    access: &Access,
+) -> Result<(Chosen, MountPlan, Option<Arc<dyn ModuleSourceResolver>>), Exit> {
+    let chosen = Chosen::find(choice, access, PrepareOptions::default()).await?;
+    let plan = chosen.plan()?;
+    let resolver = match &chosen {
+        Chosen::File(_) => None,
+        Chosen::Bundle(bundle) => bundle.resolver(&plan),
+        Chosen::Profile(profile) => profile.resolver(&plan),
+    };
+    Ok((chosen, plan, resolver))
+}
+
+async fn toolbox(choice: &PlanChoice, access: &Access) -> Result<Toolbox, Exit> {
+    let (_, plan, resolver) = plan(choice, access).await?;
+    let toolbox = toolbox::tools(&plan, access, resolver).await.map_err(|error| {
+        render::error(&error, None);
+        Exit::Failure
+    })?;
+    toolbox.missing.iter().for_each(|missing| render::note(&format!("warning: {missing}")));
+    Ok(toolbox)
+}
+
+async fn list(args: &ToolListArgs, access: &Access) -> Result<Exit, Exit> {
+    let toolbox = toolbox(&args.choice, access).await?;
+    if args.output == Form::Json {
+        render::json(&json!({ "tools": toolbox.tools, "missing": toolbox.missing }));
+        return Ok(Exit::Success);
+    }
+    if toolbox.tools.is_empty() {
+        render::out("there are no tools");
+    }
+    let mut module = None;
+    for tool in &toolbox.tools {
+        if module != Some(&tool.module) {
+            if module.is_some() {
+                render::out("");
+            }
+            render::out(tool.module.as_ref().map_or("Of no module", |module| module.as_str()));
+            module = Some(&tool.module);
+        }
+        render::out(&render::entry(&tool.details.spec.name, &about(tool), DESCRIPTIONS));
+    }
+    Ok(Exit::Success)
+}
+
+/// The first paragraph; the others are for the model.
+fn about(tool: &OfferedTool) -> String {
+    let text = tool.details.spec.description.as_deref().unwrap_or_default().trim();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    format!("{first} ({})", effects(tool.details.effects))
+}
+
+async fn info(args: &ToolInfoArgs, access: &Access) -> Result<Exit, Exit> {
+    let toolbox = toolbox(&args.choice, access).await?;
+    let Some(tool) = toolbox.tools.iter().find(|tool| tool.details.spec.name == args.name) else {
+        let known: Vec<_> =
+            toolbox.tools.iter().map(|tool| format!("`{}`", tool.details.spec.name)).collect();
+        render::note(&format!("error: there is no tool `{}` in this plan", args.name));
+        render::note(&match known.is_empty() {
+            true => "  hint: the plan has no tools; `--bundle REF` names another".to_owned(),
+            false => format!("  hint: there are {}", known.join(", ")),
+        });
+        return Err(Exit::Usage);
+    };
+    if args.output == Form::Json {
+        render::json(&json!(tool));
+        return Ok(Exit::Success);
+    }
+    let of = tool.module.as_ref().map(|module| format!(" of `{module}`")).unwrap_or_default();
+    render::out(&format!("{}{of} ({})", tool.details.spec.name, effects(tool.details.effects)));
+    if let Some(description) = &tool.details.spec.description {
+        render::out(&render::wrapped(description, 0));
+    }
+    let input = &tool.details.input;
+    render::out(if input.is_empty() { "\nIt takes no input." } else { "\nInput" });
+    input.iter().for_each(|input| render::out(&key(input, 2)));
+    Ok(Exit::Success)
+}

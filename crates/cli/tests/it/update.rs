@@ -1,0 +1,93 @@
+//! `amplifier update --check`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::desk::Desk;
+
+/// Every file below a folder with its bytes, locks aside: holding one leaves its file.
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![dir.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                found.insert(path.display().to_string(), std::fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_moved_is_told_and_nothing_is_fetched_or_written() {
+    let desk = Desk::new();
+    let empty = desk.with_git(&["update", "--check"]);
+    assert_eq!(
+        (empty.code, empty.stdout.as_str()),
+        (0, "no bundle is registered and there are no collections\n")
+    );
+    let (tools, before) = desk.commit("tools", &[("t/amplifier_module_tool_far/__init__.py", "far\n")]);
+    let bundle = format!(
+        "---\nbundle: {{name: far}}\nincludes: [minimal]\ntools: [{{module: tool-far, source: '{tools}#subdirectory=t'}}]\n---\nFar.\n"
+    );
+    let (uri, _) = desk.commit("bundles", &[("bundle.md", &bundle)]);
+    let profile = "---\nprofile:\n  name: base\n  version: 1.0.0\n  description: d\n  schema_version: 2\nsession:\n  orchestrator: {module: loop-basic}\n  context: {module: context-simple}\n---\nx\n";
+    let (profiles, _) = desk.commit("profiles", &[("base/profile.md", profile)]);
+    assert_eq!(desk.with_git(&["bundle", "add", &uri]).code, 0);
+    let added = desk.with_git(&["collection", "add", "mine", &profiles, "--no-compile"]);
+    assert_eq!(added.code, 0, "{}", added.seen());
+
+    let quiet = desk.with_git(&["update", "--check"]);
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str()),
+        (0, "bundle far: nothing is new\ncollection mine: nothing is new\n"),
+        "{}",
+        quiet.seen()
+    );
+
+    let (_, after) = desk.commit("tools", &[("t/amplifier_module_tool_far/__init__.py", "farther\n")]);
+    desk.commit("profiles", &[("base/more.md", "more")]);
+    let kept = files(&desk.home());
+    let news = desk.with_git(&["update", "--check"]);
+    assert_eq!(news.code, 1, "{}", news.seen());
+    assert!(
+        news.stdout.contains("bundle far: `amplifier bundle update far` brings what is new\n"),
+        "{}",
+        news.stdout
+    );
+    assert!(news.stdout.contains(&format!("moves from {before} to {after}\n")), "{}", news.stdout);
+    assert!(
+        news.stdout
+            .contains("collection mine: `amplifier collection sync mine --refresh` brings what is new\n"),
+        "{}",
+        news.stdout
+    );
+    assert_eq!(files(&desk.home()), kept);
+    let told = desk.with_git(&["update", "--check", "--output", "json"]).json();
+    assert_eq!(
+        (&told["news"][0]["kind"], told["news"][1]["changes"].as_array().unwrap().len()),
+        (&"bundle".into(), 1)
+    );
+}
+
+#[test]
+fn one_that_cannot_be_asked_costs_nobody_else_and_without_check_it_is_a_wrong_call() {
+    let desk = Desk::new();
+    let bundle = "---\nbundle: {name: NAME}\nincludes: [minimal]\n---\nx\n";
+    for name in ["one", "two"] {
+        let (uri, _) = desk.commit(name, &[("bundle.md", &bundle.replace("NAME", name))]);
+        assert_eq!(desk.with_git(&["bundle", "add", &uri]).code, 0);
+    }
+    std::fs::remove_dir_all(desk.path("repos/one")).unwrap();
+    let ran = desk.with_git(&["update", "--check"]);
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.stdout.starts_with("bundle one: cannot be told: "), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("bundle two: nothing is new\n"), "{}", ran.stdout);
+    let wrong = desk.amplifier(&["update"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("--check"), "{}", wrong.stderr);
+}
