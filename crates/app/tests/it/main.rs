@@ -13,6 +13,7 @@ mod bundles;
 mod journal;
 mod kills;
 mod prompts;
+mod sessions;
 mod spawns;
 mod store;
 mod support;
