@@ -89,9 +89,7 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         render::note(&format!("warning: session `{id}` cannot be shown: {error}"));
     }
     for id in &listing.rebuilt {
-        render::note(&format!(
-            "note: what is shown of session `{id}` was damaged; it was made again from its journal"
-        ));
+        render::note(&format!("note: what is shown of session `{id}` was damaged; it was made again from its journal"));
     }
     if args.output == Form::Json {
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
@@ -205,15 +203,10 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
     let request = sessions::ForkRequest { at: args.at, name: args.name.clone() };
     let forked = sessions::fork(store, &id, &request)?;
     match args.output {
-        Form::Json => {
-            render::json(&json!({ "session_id": forked.id, "forked_from": forked.metadata.forked_from }))
-        }
+        Form::Json => render::json(&json!({ "session_id": forked.id, "forked_from": forked.metadata.forked_from })),
         Form::Text => {
             render::out(&forked.id.to_string());
-            render::note(&format!(
-                "it shares {} turns with `{id}`; `amplifier resume {}` goes on with it",
-                forked.turn, forked.id
-            ));
+            render::note(&format!("it shares {} turns with `{id}`; `amplifier resume {}` goes on with it", forked.turn, forked.id));
         }
     }
     Ok(Exit::Success)
@@ -222,27 +215,18 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
 fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
     let done = sessions::rewind(store, &id, args.to)?;
-    render::out(&format!(
-        "the conversation is at the end of turn {} and has {} messages",
-        done.to, done.messages
-    ));
+    render::out(&format!("the conversation is at the end of turn {} and has {} messages", done.to, done.messages));
     render::note(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
     if !args.files {
         return Ok(Exit::Success);
     }
     if !done.back {
-        render::note(
-            "warning: files were left as they are: copies only lead back, and turn is not behind the last one",
-        );
+        render::note("warning: files were left as they are: copies only lead back, and turn is not behind the last one");
         return Ok(Exit::Success);
     }
     let files = sessions::files_back(store, &id, args.to)?;
     for (path, put_back) in &files.back {
-        render::out(&format!(
-            "`{}` is as it was; what stood there is backup {}",
-            path.display(),
-            put_back.undo
-        ));
+        render::out(&format!("`{}` is as it was; what stood there is backup {}", path.display(), put_back.undo));
     }
     if files.back.is_empty() && files.failed.is_empty() {
         let dir = files.dir.display();

@@ -20,7 +20,6 @@ use amplifier_protocol::mount_plan::MountPlan;
 
 use super::load::Chosen;
 use super::session;
-use crate::args::StartArgs;
 use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
 use crate::render::{self, Tone};
@@ -43,11 +42,9 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let named = choice.bundle.is_some() || choice.profile.is_some() || choice.plan.is_some();
     let resumed = resumed.map(|id| session::existing(&access, &id)).transpose()?;
     if let (Some(id), false) = (&resumed, named) {
+        session::tell_changes(&access, id).await;
         let plan = kept_plan(args, id, &access)?;
         let which = Which::Resume(id.clone(), plan.map(Box::new));
-        return Ok(Start { access, which, prompt: None, resolver: None, strictness });
-        session::tell_changes(&access, id).await;
-        let which = Which::Resume(id.clone(), None);
         return Ok(Start { access, which, prompt: None, resolver: None, origin: None, strictness });
     }
     if args.offline {
@@ -208,7 +205,6 @@ impl Start {
             tap: ports.tap,
             prompt: self.prompt,
             resolver: self.resolver,
-            origin: None,
             origin: self.origin,
         })
         .await

@@ -14,6 +14,7 @@ mod backup;
 mod bundle;
 mod cache;
 mod chat;
+mod chat_commands;
 mod config;
 mod demo;
 mod desk;

@@ -40,10 +40,7 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
     if args.output == Form::Json {
         render::json(&json!({ "hits": hits, "sessions_searched": searched.sessions, "more": more }));
     } else if hits.is_empty() {
-        render::note(&format!(
-            "nothing in {} sessions; `--all` looks into those of other folders",
-            searched.sessions
-        ));
+        render::note(&format!("nothing in {} sessions; `--all` looks into those of other folders", searched.sessions));
     } else if more {
         render::note(&format!("there is more; `--limit {}` shows it", args.limit.saturating_mul(2)));
     }

@@ -24,8 +24,7 @@ pub fn short(id: &SessionId, others: &[&SessionId]) -> String {
     let text = id.as_str();
     let lengths = std::iter::once(SHORT).chain(SHORT + 1..text.len());
     let prefixes = lengths.filter_map(|length| text.get(..length));
-    let unique =
-        |prefix: &&str| !others.iter().any(|other| *other != id && other.as_str().starts_with(prefix));
+    let unique = |prefix: &&str| !others.iter().any(|other| *other != id && other.as_str().starts_with(prefix));
     prefixes.into_iter().find(unique).unwrap_or(text).to_owned()
 }
 
@@ -142,9 +141,8 @@ mod tests {
 
     #[test]
     fn a_short_id_is_as_long_as_it_must_be() {
-        let ids: Vec<SessionId> = ["0199aaaa-0001-7000", "0199aaaa-0001-7111", "0199bbbb-0001-7000"]
-            .map(|id| id.parse().unwrap())
-            .to_vec();
+        let ids: Vec<SessionId> =
+            ["0199aaaa-0001-7000", "0199aaaa-0001-7111", "0199bbbb-0001-7000"].map(|id| id.parse().unwrap()).to_vec();
         let all: Vec<_> = ids.iter().collect();
         let shown: Vec<_> = ids.iter().map(|id| short(id, &all)).collect();
         assert_eq!(shown, ["0199aaaa-0001-70", "0199aaaa-0001-71", "0199bbbb-0001"]);

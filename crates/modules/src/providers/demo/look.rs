@@ -237,10 +237,12 @@ fn search(seen: &Seen) -> Option<String> {
     let word = seen.field(SEARCH, "pattern")?.as_str()?;
     let files: Vec<_> = seen.field(SEARCH, "files")?.as_array()?.iter().filter_map(Value::as_str).collect();
     let total = seen.field(SEARCH, "total_matches").and_then(Value::as_u64).unwrap_or_default();
+    let more = total.saturating_sub(u64::try_from(files.len()).unwrap_or(u64::MAX));
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     Some(match total {
         0 => format!("no file mentions \"{word}\""),
         1 => format!("\"{word}\" stands in 1 file: {}", list(&files)),
-        _ => format!("\"{word}\" stands in {total} files: {}", list(&files)),
+        _ => format!("\"{word}\" stands in {total} files: {}{more}", list(&files)),
     })
 }
 
