@@ -10,8 +10,9 @@ use amplifier_app::modes::{Mode, ModeSwitch};
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, Which, open};
 use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
+use amplifier_app::store::SessionStore;
 use amplifier_app::{
-    ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare,
+    ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare, sessions,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
@@ -312,7 +313,10 @@ pub struct Farewell {
 
 /// Removes a session in which nothing was said; returns what went wrong with that.
 fn forget(home: Home, id: &SessionId) -> Option<String> {
-    let removed = sessions::delete(&SessionStore::new(home), std::slice::from_ref(id));
+    let removed = amplifier_app::sessions::delete(
+        &amplifier_app::store::SessionStore::new(home),
+        std::slice::from_ref(id),
+    );
     removed.err().map(|error| chain(&error))
 }
 
