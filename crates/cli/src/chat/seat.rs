@@ -313,10 +313,7 @@ pub struct Farewell {
 
 /// Removes a session in which nothing was said; returns what went wrong with that.
 fn forget(home: Home, id: &SessionId) -> Option<String> {
-    let removed = amplifier_app::sessions::delete(
-        &amplifier_app::store::SessionStore::new(home),
-        std::slice::from_ref(id),
-    );
+    let removed = sessions::delete(&SessionStore::new(home), std::slice::from_ref(id));
     removed.err().map(|error| chain(&error))
 }
 
