@@ -36,7 +36,8 @@ use complete::{Completion, Shared};
 use draft::Draft;
 use editor::Setup;
 use input::{Input, Typed};
-use paint::{Colour, Hue, Line, Margin, Span, Style, wrap};
+pub use paint::Colour;
+use paint::{Hue, Line, Margin, Span, Style, wrap};
 use screen::{Face, Screen};
 use seat::{Move, Seat};
 use slash::Said;
@@ -270,4 +271,14 @@ impl Chat {
         self.screen.note(&lines);
         self.screen.clear();
     }
+}
+
+/// An answer as the chat shows it, for a command that prints one on a terminal.
+pub fn rendered(answer: &str, colour: Colour) -> String {
+    const USUAL: u16 = 80;
+    let columns = crossterm::terminal::size().map_or(USUAL, |(columns, _)| columns);
+    let mut stream = markdown::Stream::new(usize::from(columns).saturating_sub(1));
+    let mut lines = stream.push(answer);
+    lines.extend(stream.finish());
+    lines.iter().map(|line| paint::written(line, colour)).collect::<Vec<_>>().join("\n")
 }

@@ -151,6 +151,7 @@ async fn by_variables(
                 standing.usable = true;
                 standing.reason = match module.as_str() {
                     MOCK => "always there; it plays scripts and asks no model".to_owned(),
+                    super::DEMO => "always there; it looks at your folder and asks no model".to_owned(),
                     _ => reason(&standing.variables),
                 };
             }

@@ -254,7 +254,11 @@ fn opening(seen: &Seen) -> Option<String> {
     let bare = |line: &str| line.split_once('\t').map_or(line, |(_, text)| text).trim().to_owned();
     let first = content.lines().map(bare).find(|line| line.chars().any(char::is_alphanumeric))?;
     let lines = seen.field(READ, "total_lines").and_then(Value::as_u64);
-    let size = lines.map(|lines| format!(", {lines} lines")).unwrap_or_default();
+    let size = match lines {
+        None => String::new(),
+        Some(1) => ", 1 line".to_owned(),
+        Some(lines) => format!(", {lines} lines"),
+    };
     Some(format!("`{name}`{size}, begins: {}", shorten(&first, WIDTH)))
 }
 
