@@ -111,9 +111,11 @@ fn an_interrupt_brings_the_prompt_back_at_once() {
 
 #[test]
 fn a_write_is_asked_about_with_its_diff_and_shown_when_it_is_done() {
-    let write = json!({"tool_calls": [{"name": "write_file", "input": {"file_path": "a.txt", "content": "one\n2\n"}}]});
+    let call = |name: &str, input: Value| json!({"tool_calls": [{"name": name, "input": input}]});
+    let read = call("read_file", json!({"file_path": "a.txt"}));
+    let write = call("write_file", json!({"file_path": "a.txt", "content": "one\n2\n"}));
     let desk = desk(
-        json!([write, "Done.", write, "I did not."]),
+        json!([read, write, "Done.", write, "I did not."]),
         json!({"tools": [{"module": "tool-filesystem"}], "hooks": [{"module": "hooks-approval"}]}),
     );
     desk.file("a.txt", "one\ntwo\n");
