@@ -41,7 +41,7 @@ use paint::{Hue, Line, Margin, Span, Style, wrap};
 use screen::{Face, Screen};
 use seat::{Move, Seat};
 use slash::Said;
-use view::Memory;
+use view::{Memory, Thinking};
 
 /// How the chat goes on.
 enum Next {
@@ -69,6 +69,10 @@ struct Chat {
 pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
     let face = Face::find(access.environment.get("TERM").as_deref());
     let colour = colour(face);
+    let thinking = match access.settings.thinking() {
+        "shown" => Thinking::Shown,
+        _ => Thinking::Folded,
+    };
     let stops = match Stops::listen(None, Arc::default()) {
         Ok(stops) => stops,
         Err(error) => {
@@ -98,7 +102,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         input,
         stops,
         seat,
-        memory: Memory::default(),
+        memory: Memory { thinking, ..Memory::default() },
         draft: Draft::default(),
         known,
         waiting: VecDeque::new(),

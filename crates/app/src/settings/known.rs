@@ -124,7 +124,7 @@ pub const KEYS: &[Known] = &[
         .usual("auto"),
     known(
         "ui.thinking",
-        Shape::Choice(&["folded", "shown", "hidden"]),
+        Shape::Choice(&["folded", "shown"]),
         "How the chat shows what a model thinks.",
     )
     .variable(env::AMPLIFIER_THINKING)

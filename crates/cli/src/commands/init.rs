@@ -110,7 +110,7 @@ pub async fn guided(scope: Scope, access: &Access) -> Exit {
     };
     match converse(&standings, scope, access).await {
         Ok(exit) => exit,
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+        Err(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::Interrupted) => {
             render::note("\nnothing was written");
             Exit::Interrupted
         }

@@ -29,6 +29,15 @@ pub fn access(home: Option<PathBuf>) -> Result<Access, Exit> {
     Ok(access)
 }
 
+/// The same for who looks into what is wrong: settings that cannot be used are as if there were none.
+pub fn access_or_defaults(home: Option<PathBuf>) -> Result<Access, Exit> {
+    let mut access = access_without_settings(home)?;
+    if let Ok(settings) = Settings::load(&settings_files(&access), &access.environment) {
+        access.settings = Arc::new(settings);
+    }
+    Ok(access)
+}
+
 /// The home and the working folder, for what must work while the settings are broken.
 pub fn access_without_settings(home: Option<PathBuf>) -> Result<Access, Exit> {
     let environment = Environment::Process;
