@@ -55,7 +55,7 @@ impl Editor {
             .with_selected_text_style(chosen)
             .with_selected_match_text_style(chosen)
             .with_description_text_style(described)
-            .with_marker("");
+            .with_marker("> ");
         let mut reedline = Reedline::create()
             .use_bracketed_paste(true)
             .with_ansi_colors(setup.colour == Colour::On)
