@@ -89,7 +89,9 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         render::note(&format!("warning: session `{id}` cannot be shown: {error}"));
     }
     for id in &listing.rebuilt {
-        render::note(&format!("note: what is shown of session `{id}` was damaged; it was made again from its journal"));
+        render::note(&format!(
+            "note: what is shown of session `{id}` was damaged; it was made again from its journal"
+        ));
     }
     if args.output == Form::Json {
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
@@ -204,11 +206,15 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
     let request = sessions::ForkRequest { at: args.at, name: args.name.clone() };
     let forked = sessions::fork(store, &id, &request)?;
     match args.output {
-        Form::Json => render::json(&json!({ "session_id": forked.id, "forked_from": forked.metadata.forked_from })),
+        Form::Json => {
+            render::json(&json!({ "session_id": forked.id, "forked_from": forked.metadata.forked_from }))
+        }
         Form::Text => {
             render::out(&forked.id.to_string());
             let (shared, fork) = (count(forked.turn, "turn"), &forked.id);
-            render::note(&format!("it shares {shared} with `{id}`; `amplifier resume {fork}` goes on with it"));
+            render::note(&format!(
+                "it shares {shared} with `{id}`; `amplifier resume {fork}` goes on with it"
+            ));
         }
     }
     Ok(Exit::Success)
@@ -227,12 +233,18 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     }
     if !done.back {
         let to = done.to;
-        render::note(&format!("warning: files were left as they are: copies only lead back, and turn {to} is not on the way back"));
+        render::note(&format!(
+            "warning: files were left as they are: copies only lead back, and turn {to} is not on the way back"
+        ));
         return Ok(Exit::Success);
     }
     let files = sessions::files_back(store, &id, args.to)?;
     for (path, put_back) in &files.back {
-        render::out(&format!("`{}` is as it was; what stood there is backup {}", path.display(), put_back.undo));
+        render::out(&format!(
+            "`{}` is as it was; what stood there is backup {}",
+            path.display(),
+            put_back.undo
+        ));
     }
     if files.back.is_empty() && files.failed.is_empty() {
         let dir = files.dir.display();

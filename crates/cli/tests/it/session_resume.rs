@@ -49,7 +49,8 @@ fn the_last_used_session_of_the_folder_goes_on() {
     assert_eq!(desk.amplifier(&["continue", "--resume", &older, "x"]).code, 2);
     // Below the folder is another one: its sessions are seen from here, not the other way round.
     std::fs::create_dir(desk.work().join("below")).unwrap();
-    let ran = Ran::of(desk.command(&["continue", "x"]).current_dir(desk.work().join("below")).output().unwrap());
+    let ran =
+        Ran::of(desk.command(&["continue", "x"]).current_dir(desk.work().join("below")).output().unwrap());
     assert_eq!(ran.code, 1, "{}", ran.seen());
 }
 
@@ -114,6 +115,7 @@ fn a_session_in_use_is_refused_by_name_and_can_still_be_read() {
     assert_eq!(shown["turns"], json!(1), "{shown}");
     // The killed one is found as it was, with the turn that did not end.
     let listed = ok(desk.amplifier(&["session", "list", "--output", "json"])).json();
-    let killed = listed["sessions"].as_array().unwrap().iter().find(|session| session["session_id"] == json!(id));
+    let killed =
+        listed["sessions"].as_array().unwrap().iter().find(|session| session["session_id"] == json!(id));
     assert_eq!((&killed.unwrap()["turns"], &killed.unwrap()["status"]), (&json!(2), &json!("running")));
 }
