@@ -8,7 +8,6 @@ use amplifier_core::clock::Clock;
 use amplifier_core::contracts::{
     ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
 };
-use amplifier_core::history::History;
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::loader::Loader;
 use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
@@ -303,8 +302,14 @@ async fn furnish(
     let (journal, opened) = FileJournal::open(&folder, owner)?;
     let mut rebuilt = false;
     if !is_new {
-        rebuilt = are_damaged(&folder);
-        builder = builder.resume(history_of(&folder, &mut rebuilt)?);
+        let damaged = are_damaged(&folder);
+        update_views(&folder)?;
+        let read = read_history(&folder)?;
+        if read.views == ViewsUse::Damaged {
+            rebuild_views(&folder)?;
+        }
+        rebuilt = damaged || read.views == ViewsUse::Damaged;
+        builder = builder.resume(read.history);
         store.write_plan(&folder, &plan)?;
         if parts != PromptParts::default() {
             parts.write(&folder)?;
@@ -336,7 +341,8 @@ async fn furnish(
         let (prompt, coordinator) = (Arc::clone(&prompt), session.coordinator().clone());
         session.coordinator().wrap_context(|inner| Arc::new(PromptedContext { prompt, inner, coordinator }));
     }
-    describe(&session, &surroundings, standing.origin, is_new).await;
+    let begun_in = is_new.then_some(surroundings.working_dir.as_path());
+    describe(&session, begun_in, standing.origin).await;
     Index::of(store.home()).note(&[Note::Opened(&id)]);
     let nest = Nest { session: session.clone(), store, surroundings, prompt, depth: standing.depth };
     let nest = Arc::new(nest);
@@ -344,19 +350,13 @@ async fn furnish(
     Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest })
 }
 
-/// Writes down what the plan does not say: where the session was started, and what from.
-async fn describe(
-    session: &Session,
-    surroundings: &Surroundings,
-    origin: Option<SessionOrigin>,
-    is_new: bool,
-) {
-    if !is_new && origin.is_none() {
+/// Writes down what the plan does not say: where the session was begun, and what from.
+async fn describe(session: &Session, begun_in: Option<&Path>, origin: Option<SessionOrigin>) {
+    if begun_in.is_none() && origin.is_none() {
         return;
     }
-    let dir = &surroundings.working_dir;
-    let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
-    let working_dir = is_new.then(|| dir.display().to_string());
+    let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned()).display().to_string();
+    let working_dir = begun_in.map(real);
     let told = SessionDescribed { working_dir, bundle: origin, ..SessionDescribed::default() };
     session.coordinator().emit(told).await;
 }
@@ -431,17 +431,6 @@ impl OpenSession {
             Err(_) => Ok(()),
         }
     }
-}
-
-/// What a session goes on with. Views that turn out not to be what was written are made again.
-fn history_of(folder: &SessionFolder, rebuilt: &mut bool) -> Result<History, StoreError> {
-    update_views(folder)?;
-    let read = read_history(folder)?;
-    if read.views == ViewsUse::Damaged {
-        rebuild_views(folder)?;
-        *rebuilt = true;
-    }
-    Ok(read.history)
 }
 
 /// The journal, and somebody who looks on.

@@ -25,7 +25,7 @@ mod tell;
 
 pub use change::{origin, tell_changes};
 pub use go_on::{go_on, resume};
-use tell::{minute, plain, short, words};
+use tell::{count, minute, plain, short, words};
 
 /// `amplifier session …`.
 pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
@@ -124,7 +124,8 @@ fn row(listed: &Listed, ids: &[&SessionId]) -> String {
     let metadata = &listed.metadata;
     let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
-    format!("{id}  {used}  {:>3} turns  {running}{}", metadata.turns, plain(metadata.label()))
+    let turns = count(metadata.turns, "turn");
+    format!("{id}  {used}  {turns:>9}  {running}{}", plain(metadata.label()))
 }
 
 fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -210,9 +211,9 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
         }
         Form::Text => {
             render::out(&forked.id.to_string());
+            let (shared, fork) = (count(forked.turn, "turn"), &forked.id);
             render::note(&format!(
-                "it shares {} turns with `{id}`; `amplifier resume {}` goes on with it",
-                forked.turn, forked.id
+                "it shares {shared} with `{id}`; `amplifier resume {fork}` goes on with it"
             ));
         }
     }
@@ -222,18 +223,19 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
 fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
     let done = sessions::rewind(store, &id, args.to)?;
-    render::out(&format!(
-        "the conversation is at the end of turn {} and has {} messages",
-        done.to, done.messages
-    ));
-    render::note(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
+    let messages = count(done.messages as u64, "message");
+    render::out(&format!("the conversation is at the end of turn {} and has {messages}", done.to));
+    if done.from != done.to {
+        render::note(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
+    }
     if !args.files {
         return Ok(Exit::Success);
     }
     if !done.back {
-        render::note(
-            "warning: files were left as they are: copies only lead back, and turn is not behind the last one",
-        );
+        let to = done.to;
+        render::note(&format!(
+            "warning: files were left as they are: copies only lead back, and turn {to} is not on the way back"
+        ));
         return Ok(Exit::Success);
     }
     let files = sessions::files_back(store, &id, args.to)?;

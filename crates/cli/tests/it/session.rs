@@ -1,7 +1,5 @@
 //! `amplifier session …`: looking at sessions and going back and forth in them.
 
-use std::path::Path;
-
 use insta::{Settings, assert_snapshot};
 use serde_json::{Value, json};
 
@@ -241,7 +239,7 @@ fn deleted_is_gone_and_old_ones_are_cleaned_up() {
         assert_snapshot!("delete", desk.amplifier(&["session", "delete", &id, "--yes"]).seen());
     });
     assert_eq!(ids(&desk).len(), 1);
-    assert_eq!(desk.amplifier(&["session", "show", &id]).code, 2);
+    assert_eq!(desk.amplifier(&["session", "show", &id]).code, 1);
     scope(&desk, || {
         assert_snapshot!("cleanup", desk.amplifier(&["session", "cleanup", "--days", "0", "--yes"]).seen());
     });
@@ -284,6 +282,6 @@ fn every_command_says_what_it_does() {
     assert_snapshot!("helps", helps);
     for command in ["continue", "resume"] {
         let help = ok(desk.amplifier(&[command, "--help"])).stdout;
-        assert!(help.contains("--force-bundle") && Path::new(&help).components().count() > 0, "{help}");
+        assert!(help.contains("--force-bundle"), "{help}");
     }
 }

@@ -29,6 +29,14 @@ pub fn short(id: &SessionId, others: &[&SessionId]) -> String {
     prefixes.into_iter().find(unique).unwrap_or(text).to_owned()
 }
 
+/// A number of things.
+pub fn count(number: impl Into<u64>, thing: &str) -> String {
+    match number.into() {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
 /// A time to the minute.
 pub fn minute(time: Timestamp) -> String {
     second(time).chars().take(16).chain("Z".chars()).collect()
@@ -99,7 +107,9 @@ pub fn lines(what: &Happening) -> Vec<String> {
         }
         Happening::Answered { tool, text, .. } => vec![format!("[{}: {}]", plain(tool), glance(text))],
         Happening::Shown { kind } => vec![format!("[{}]", plain(kind))],
-        Happening::Replaced { messages } => vec![format!("[the conversation has {messages} messages now]")],
+        Happening::Replaced { messages } => {
+            vec![format!("[the conversation has {} now]", count(*messages as u64, "message"))]
+        }
         Happening::Rewound { to } => vec![format!("[back to the end of turn {to}]")],
         Happening::Ended { status: TurnStatus::Success } => Vec::new(),
         Happening::Ended { status } => vec![format!("[the turn ended: {}]", status_word(*status))],
