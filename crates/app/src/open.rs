@@ -19,6 +19,7 @@ use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::usage::Usd;
 use amplifier_sources::fetch::{Base, FetchContext};
+use amplifier_sources::lock::{BundleLock, LockError};
 use amplifier_sources::resolver::SourceResolver;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -26,7 +27,7 @@ use serde_json::Value;
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
-use crate::files::FileError;
+use crate::files::{Durability, FileError, write_atomic};
 use crate::journal::{FileJournal, JournalFileError, Owner, RecordReader, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
@@ -60,6 +61,8 @@ pub struct OpenRequest {
     pub prompt: Option<PromptParts>,
     /// Who decides where modules come from; without it the built-in ones are taken, and what the plan's sources hold.
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
+    /// What exactly the sources of the plan are. It is kept with the session, so that resuming takes the same.
+    pub lock: Option<Arc<BundleLock>>,
 }
 
 /// Which session to open.
@@ -92,6 +95,15 @@ pub enum AppError {
     /// The parts of the system prompt could not be kept or read.
     #[error(transparent)]
     Prompt(#[from] PromptError),
+    /// What is kept about the session's sources cannot be used.
+    #[error("`{}` cannot be used", path.display())]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: LockError,
+    },
     /// The work on the disk was cut off.
     #[error("opening the session was cut off: {message}")]
     CutOff {
@@ -156,9 +168,15 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         Which::New(plan) => Kept::create(&store, SessionId::generate(), *plan, request.prompt)?,
         Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
     };
-    let resolver = request
-        .resolver
-        .or_else(|| sources_of(&kept.plan, store.home(), &request.environment, &surroundings.working_dir));
+    let kept = kept.under(request.lock)?;
+    let resolver = request.resolver.or_else(|| {
+        let sources = sources(store.home(), &request.environment, &surroundings.working_dir);
+        let sources = match &kept.lock {
+            Some(lock) => sources.with_lock(Arc::clone(lock)),
+            None => sources,
+        };
+        resolver::for_plan(&kept.plan, sources, store.home())
+    });
     let loader =
         Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(request.environment)));
     let mut builder =
@@ -176,15 +194,9 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
 }
 
 /// Where the modules of a plan come from that nobody prepared.
-pub(crate) fn sources_of(
-    plan: &MountPlan,
-    home: &Home,
-    environment: &Environment,
-    working_dir: &Path,
-) -> Option<Arc<dyn ModuleSourceResolver>> {
+pub(crate) fn sources(home: &Home, environment: &Environment, working_dir: &Path) -> SourceResolver {
     let base = Base { home: environment.get(env::HOME).map(PathBuf::from), ..Base::at(working_dir) };
-    let fetcher = Arc::new(library::fetcher(home, environment));
-    resolver::for_plan(plan, SourceResolver::new(fetcher, FetchContext::new(base)), home)
+    SourceResolver::new(Arc::new(library::fetcher(home, environment)), FetchContext::new(base))
 }
 
 /// The plan of a child.
@@ -234,7 +246,10 @@ struct Kept {
     plan: MountPlan,
     folder: SessionFolder,
     parts: PromptParts,
+    lock: Option<Arc<BundleLock>>,
     is_new: bool,
+    /// Whether the plan is the one the session was opened with.
+    is_same_plan: bool,
 }
 
 impl Kept {
@@ -248,7 +263,8 @@ impl Kept {
         if let Some(parts) = &parts {
             parts.write(&folder)?;
         }
-        Ok(Self { id, plan, folder, parts: parts.unwrap_or_default(), is_new: true })
+        let parts = parts.unwrap_or_default();
+        Ok(Self { id, plan, folder, parts, lock: None, is_new: true, is_same_plan: true })
     }
 
     /// A session that exists; another plan or prompt takes the place of the old one once its lease is taken.
@@ -259,12 +275,46 @@ impl Kept {
         parts: Option<PromptParts>,
     ) -> Result<Self, AppError> {
         let folder = store.open(&id)?;
+        let is_same_plan = plan.is_none();
         let plan = plan.map_or_else(|| store.plan(&folder), Ok)?;
         let parts = match parts {
             Some(parts) => parts,
             None => PromptParts::read(&folder)?.unwrap_or_default(),
         };
-        Ok(Self { id, plan, folder, parts, is_new: false })
+        Ok(Self { id, plan, folder, parts, lock: None, is_new: false, is_same_plan })
+    }
+
+    /// With the lock that is given, else with the one that the session was opened with, as long as its plan is the same.
+    fn under(mut self, lock: Option<Arc<BundleLock>>) -> Result<Self, AppError> {
+        let path = self.folder.lock();
+        self.lock = match (lock, self.is_same_plan && !self.is_new) {
+            (Some(lock), _) => Some(lock),
+            (None, false) => None,
+            (None, true) => match std::fs::read_to_string(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+                text => {
+                    let text = text.map_err(FileError::at("read", &path)).map_err(StoreError::from)?;
+                    let lock = BundleLock::parse(&text).map_err(|source| AppError::Lock { path, source })?;
+                    Some(Arc::new(lock))
+                }
+            },
+        };
+        Ok(self)
+    }
+
+    /// Keeps the lock with the session; an old one that no longer holds goes.
+    fn write_lock(&self) -> Result<(), AppError> {
+        let path = self.folder.lock();
+        let Some(lock) = &self.lock else {
+            return match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(StoreError::from(FileError::at("remove", &path)(error)).into())
+                }
+                _ => Ok(()),
+            };
+        };
+        let text = lock.to_text().map_err(|source| AppError::Lock { path: path.clone(), source })?;
+        Ok(write_atomic(&path, text.as_bytes(), Durability::Synced).map_err(StoreError::from)?)
     }
 }
 
@@ -276,9 +326,10 @@ async fn furnish(
     surroundings: Surroundings,
     standing: Standing,
 ) -> Result<OpenSession, AppError> {
-    let Kept { plan, folder, parts, is_new, .. } = kept;
     let owner = Owner::this_process("amplifier", SystemClock::default().now());
-    let (journal, opened) = FileJournal::open(&folder, owner)?;
+    let (journal, opened) = FileJournal::open(&kept.folder, owner)?;
+    kept.write_lock()?;
+    let Kept { plan, folder, parts, is_new, .. } = kept;
     if !is_new {
         builder = builder.resume(read_history(&folder)?);
         store.write_plan(&folder, &plan)?;
@@ -364,7 +415,10 @@ impl OpenSession {
         }
         let (prompt, kept) = (Arc::clone(&self.nest.prompt), text.clone());
         match tokio::task::spawn_blocking(move || prompt.expand(&text, &speaker)).await {
-            Ok(expanded) => expanded,
+            Ok((expanded, gathered)) => {
+                self.nest.prompt.report("prompt", &gathered, self.session.coordinator()).await;
+                (expanded, gathered.failed)
+            }
             // The runtime is going down, and the turn with it.
             Err(_) => (kept, Vec::new()),
         }

@@ -112,6 +112,7 @@ pub static EVENTS: &[EventKind] = &[
     EventKind::of::<ToolSelected>(),
     EventKind::of::<OrchestratorSteeringInjected>(),
     EventKind::of::<OrchestratorRateLimitDelay>(),
+    EventKind::of::<MentionsResolved>(),
 ];
 
 /// How many of [`EVENTS`] are the canonical ones.

@@ -198,3 +198,13 @@ async fn a_writer_at_work_does_not_keep_others_from_the_views() {
     assert_eq!(update_views(&folder).unwrap(), Views::Rebuilt);
     assert_eq!(texts(&folder), ["a"]);
 }
+
+#[test]
+fn w23_a_session_is_never_made_over_another() {
+    let fixture = fixture();
+    let id = "s".parse().unwrap();
+    std::fs::write(fixture.folder.events(), "kept").unwrap();
+    let error = fixture.store.create(&id, &plan()).unwrap_err();
+    assert!(matches!(error, StoreError::Exists { .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(fixture.folder.events()).unwrap(), "kept");
+}

@@ -8,7 +8,7 @@ use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, find_home};
 use amplifier_app::prepare::{self, BundleFault, PlanFile, PrepareOptions, PreparedBundle};
 use amplifier_app::profiles::PreparedProfile;
-use amplifier_app::{Notice, Severity};
+use amplifier_app::{BundleLock, Notice, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
 
 use super::profile;
@@ -142,6 +142,14 @@ impl Chosen {
         }
         let bundle = bundle(choice.bundle.as_deref(), access, options).await?;
         Ok(Self::Bundle(Box::new(bundle)))
+    }
+
+    /// What exactly its sources are, where that is locked.
+    pub fn lock(&self) -> Option<Arc<BundleLock>> {
+        match self {
+            Self::Bundle(bundle) => bundle.lock(),
+            Self::File(_) | Self::Profile(_) => None,
+        }
     }
 
     /// The typed plan; what is worth telling is told.

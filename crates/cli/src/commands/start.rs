@@ -9,8 +9,8 @@ use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, 
 use amplifier_app::prepare::PrepareOptions;
 use amplifier_app::prompt::PromptParts;
 use amplifier_app::{
-    ApprovalSystem, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness, detect,
-    inquire, providers,
+    ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness,
+    detect, inquire, providers,
 };
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
@@ -26,6 +26,7 @@ pub struct Start {
     pub which: Which,
     pub prompt: Option<PromptParts>,
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
+    pub lock: Option<Arc<BundleLock>>,
     strictness: Strictness,
 }
 
@@ -37,7 +38,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let named = choice.bundle.is_some() || choice.profile.is_some() || choice.plan.is_some();
     if let (Some(id), false) = (&resumed, named) {
         let which = Which::Resume(id.clone(), None);
-        return Ok(Start { access, which, prompt: None, resolver: None, strictness });
+        return Ok(Start { access, which, prompt: None, resolver: None, lock: None, strictness });
     }
     if args.offline {
         access.freshness = Freshness::Offline;
@@ -59,7 +60,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
         Some(id) => Which::Resume(id, Some(plan)),
         None => Which::New(plan),
     };
-    Ok(Start { access, which, prompt, resolver, strictness })
+    Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), strictness })
 }
 
 /// The provider and the model that the person names, else the provider of the plan, else one that is found here.
@@ -115,6 +116,7 @@ impl Start {
             tap: ports.tap,
             prompt: self.prompt,
             resolver: self.resolver,
+            lock: self.lock,
         })
         .await
     }

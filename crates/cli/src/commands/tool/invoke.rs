@@ -71,6 +71,7 @@ async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Ex
         tap: None,
         prompt,
         resolver,
+        lock: chosen.lock(),
     };
     open(request).await.map_err(|error| start::refuse_to_open(&error))
 }
