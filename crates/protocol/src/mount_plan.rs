@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::ids::{ModuleId, NameError};
 
 mod read;
-mod schema;
+pub mod schema;
 mod write;
 
 pub use schema::plan_schema;

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// beside them.
 #[derive(JsonSchema, Serialize)]
 #[schemars(title = "Amplifier mount plan")]
-struct PlanFile {
+pub struct PlanFile {
     /// The two modules without which there is no session, and the session's own settings.
     session: SessionPart,
     /// The config of an orchestrator that `session` names by its id alone.
@@ -32,7 +32,7 @@ struct PlanFile {
 
 /// The session section.
 #[derive(JsonSchema, Serialize)]
-struct SessionPart {
+pub struct SessionPart {
     /// The module that runs the loop.
     orchestrator: Slot,
     /// Where the orchestrator comes from, when it is named by its id alone.
@@ -58,7 +58,7 @@ struct SessionPart {
 /// A module by its id, or with its source and config.
 #[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
-enum Slot {
+pub enum Slot {
     /// The id.
     Id(String),
     /// The whole entry.
@@ -67,7 +67,7 @@ enum Slot {
 
 /// One module to mount. Further keys are kept.
 #[derive(JsonSchema, Serialize)]
-struct PlanEntry {
+pub struct PlanEntry {
     /// Which module.
     module: String,
     /// Where it comes from: a string, or an object that a resolver understands.
@@ -82,7 +82,7 @@ struct PlanEntry {
 
 /// One provider to mount. Further keys are kept.
 #[derive(JsonSchema, Serialize)]
-struct ProviderEntry {
+pub struct ProviderEntry {
     /// The entry.
     #[serde(flatten)]
     entry: PlanEntry,
@@ -92,7 +92,7 @@ struct ProviderEntry {
 
 /// What stands beside a module that is named by its id alone.
 #[derive(JsonSchema, Serialize)]
-struct Beside {
+pub struct Beside {
     /// What it is configured with.
     config: Option<BTreeMap<String, Value>>,
 }
