@@ -4,6 +4,7 @@
 mod bundles;
 mod events;
 mod modules;
+mod run;
 mod schema;
 
 use std::fs;
@@ -27,6 +28,7 @@ fn pages(workspace: &Workspace) -> Result<Vec<Page>, TaskError> {
         Page { path: "schemas/agent.schema.json", text: bundles::agent()? },
         Page { path: "schemas/profile.schema.json", text: bundles::profile()? },
         Page { path: "schemas/mount-plan.schema.json", text: bundles::plan()? },
+        Page { path: "schemas/run-jsonl.schema.json", text: run::lines()? },
     ])
 }
 

@@ -37,6 +37,9 @@ const BY_VARIABLE: [&str; 5] = [
     "provider-chat-completions",
 ];
 
+/// What answers when there is nobody to ask.
+const DEMO: &str = "provider-demo";
+
 /// A provider that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detected {
@@ -59,6 +62,35 @@ pub async fn fill(
     let detected = detect(environment, places).await?;
     plan.providers.push(detected.spec.clone());
     Ok(Some(detected))
+}
+
+/// Who answers for a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filled {
+    /// A provider that the plan names.
+    Named,
+    /// One that was found.
+    Found(Detected),
+    /// Nobody was found: the built-in demo, which is no model.
+    Demo(NothingFound),
+}
+
+/// Like [`fill`], but where nothing is found the built-in demo answers. Not where calls are played from a tape: that is meant
+/// for a certain provider.
+pub async fn fill_or_demo(
+    plan: &mut MountPlan,
+    environment: &Environment,
+    places: &Places,
+) -> Result<Filled, DetectError> {
+    match fill(plan, environment, places).await {
+        Ok(None) => Ok(Filled::Named),
+        Ok(Some(found)) => Ok(Filled::Found(found)),
+        Err(DetectError::Nothing(nothing)) if !nothing.is_replaying => {
+            plan.providers.push(ModuleSpec::new(ModuleId::fixed(DEMO)));
+            Ok(Filled::Demo(nothing))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The provider to ask when nobody names one: the first whose variables are set, else a server on this machine.

@@ -84,6 +84,19 @@ async fn a_tape_is_no_key() {
 }
 
 #[tokio::test]
+async fn where_nobody_is_found_the_demo_answers_but_never_from_a_tape() {
+    let plan = || MountPlan::new(ModuleId::fixed("loop-basic"), ModuleId::fixed("context-simple"));
+    let places = places(closed().await, closed().await);
+    let mut empty = plan();
+    let filled = fill_or_demo(&mut empty, &environment(&[]), &places).await.unwrap();
+    assert!(matches!(filled, Filled::Demo(nothing) if nothing.missed.len() == 7));
+    assert_eq!(empty.providers, [ModuleSpec::new(ModuleId::fixed("provider-demo"))]);
+    assert_eq!(fill_or_demo(&mut empty, &environment(&[]), &places).await.unwrap(), Filled::Named);
+    let tape = environment(&[("AMPLIFIER_REPLAY", "/nowhere")]);
+    assert!(fill_or_demo(&mut plan(), &tape, &places).await.is_err());
+}
+
+#[tokio::test]
 async fn an_ollama_server_is_found_with_a_model_that_it_has() {
     let tags = json!({"models": [{"name": "qwen3:4b", "model": "qwen3:4b"}]});
     let address = serves("/api/tags", tags).await;
@@ -137,6 +150,7 @@ async fn every_provider_stands_somewhere_and_no_value_is_told() {
         ("anthropic", true),
         ("azure-openai", false),
         ("chat-completions", false),
+        ("demo", true),
         ("gemini", true),
         ("mock", true),
         ("ollama", false),

@@ -12,6 +12,11 @@ pub const AMPLIFIER_HOME: &str = "AMPLIFIER_HOME";
 /// The person's own folder, under which the home folder is.
 pub const HOME: &str = "HOME";
 
+/// Set to anything, it keeps colours out of what is printed.
+pub const NO_COLOR: &str = "NO_COLOR";
+/// What kind of terminal this is; a `dumb` one has no colours.
+pub const TERM: &str = "TERM";
+
 /// A folder that model calls are written to, for replay.
 pub const AMPLIFIER_RECORD: &str = "AMPLIFIER_RECORD";
 /// A folder that model calls are answered from, without a network.

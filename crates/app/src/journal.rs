@@ -4,6 +4,7 @@
 //! `docs/reference/journal.md`. What the records mean is not decided here; views of them are in `store`.
 
 mod blobs;
+mod copy;
 mod error;
 mod fold;
 mod follower;
@@ -11,6 +12,7 @@ mod index;
 mod lease;
 mod line;
 mod lines;
+mod peek;
 mod recover;
 mod sink;
 
@@ -21,10 +23,12 @@ use amplifier_protocol::record::{Record, RecordBody};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
+pub use copy::copy_beginning;
 pub use error::{BlobError, Damage, JournalFileError};
 pub use follower::Follower;
 pub use lease::{Lease, LeaseError, Owner, last_owner};
 pub use lines::{MAX_LINE, RecordReader};
+pub use peek::{Peek, Peeker};
 pub use recover::{Repair, Verified, verify};
 
 use crate::files::{FileError, create_private_dir, private};
@@ -99,6 +103,11 @@ impl FileJournal {
             unnamed: true,
         };
         Ok((Self { shared: Arc::new(Shared::new(sink, recovered.last_seq)) }, opened))
+    }
+
+    /// Writes what waits and makes it durable. Blocks; call it where blocking is fine.
+    pub fn sync_now(&self) -> Result<(), JournalError> {
+        self.shared.flush(Until::Durable)
     }
 }
 

@@ -3,6 +3,7 @@
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
 pub mod about;
+pub mod approval;
 pub mod backups;
 pub mod bundles;
 pub mod catalog;
@@ -19,6 +20,7 @@ pub mod journal;
 pub mod library;
 pub mod lockfile;
 pub mod open;
+pub mod overrides;
 pub mod paths;
 pub mod prepare;
 pub mod profiles;
@@ -27,10 +29,12 @@ pub mod prompt;
 pub mod providers;
 pub mod registry;
 pub mod resolver;
+pub mod sessions;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
 pub mod toolbox;
+pub mod turns;
 pub mod updates;
 
 // What a front end meets of the kernel; it depends on this crate alone.

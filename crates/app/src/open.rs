@@ -13,6 +13,7 @@ use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::loader::Loader;
 use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
 use amplifier_modules::table::BuiltIns;
+use amplifier_protocol::event::{SessionDescribed, SessionOrigin};
 use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
@@ -28,13 +29,14 @@ use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::files::{Durability, FileError, write_atomic};
-use crate::journal::{FileJournal, JournalFileError, Owner, RecordReader, Repair};
+use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, RecordReader, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
+use crate::sessions::index::{Index, Note};
 use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
-use crate::store::{SessionStore, StoreError, update_views};
+use crate::store::{SessionStore, StoreError, Views, update_views};
 
 /// The folder of the home in the person's own folder.
 const HOME_FOLDER: &str = ".amplifierd";
@@ -63,6 +65,8 @@ pub struct OpenRequest {
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
     /// What exactly the sources of the plan are. It is kept with the session, so that resuming takes the same.
     pub lock: Option<Arc<BundleLock>>,
+    /// What the plan comes from; kept with the session. Nothing when a session goes on with its own plan.
+    pub origin: Option<SessionOrigin>,
 }
 
 /// Which session to open.
@@ -123,9 +127,20 @@ impl AppError {
             Self::Store(StoreError::NotFound { .. }) => {
                 Some("`--home` must be the one the session was made in")
             }
-            Self::Store(StoreError::File(_)) => {
+            Self::Store(StoreError::File(_)) | Self::Journal(JournalFileError::File(_)) => {
                 Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
             }
+            Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => {
+                Some("`--plan FILE` or `--bundle REF` opens the session with another plan")
+            }
+            Self::Journal(JournalFileError::Lease(LeaseError::Held { .. })) => {
+                Some("wait until it is done, or end that process")
+            }
+            Self::Journal(JournalFileError::Newer { .. }) => Some("a newer version of this program reads it"),
+            Self::Journal(JournalFileError::Lease(_)) => None,
+            Self::Journal(_) => Some(
+                "something else changed the file, and it is left as it is: put a copy back, or begin anew",
+            ),
             Self::Open(open) if matches!(open.fault, OpenFault::Strict { .. }) => {
                 Some("without `--strict` the session runs with what is there")
             }
@@ -142,6 +157,8 @@ pub struct OpenSession {
     pub folder: SessionFolder,
     /// What had to be mended in its journal.
     pub repair: Option<Repair>,
+    /// Whether its transcript or metadata were damaged and were made again from its journal.
+    pub rebuilt: bool,
     nest: Arc<Nest>,
 }
 
@@ -164,11 +181,16 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         display: request.display,
         strictness: request.strictness,
     };
+    // A plan that comes from nowhere else is the session's own, changed or not.
+    let is_own = request.origin.is_none() && request.prompt.is_none() && request.resolver.is_none();
     let kept = match request.which {
         Which::New(plan) => Kept::create(&store, SessionId::generate(), *plan, request.prompt)?,
         Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
     };
-    let kept = kept.under(request.lock)?;
+    let kept = match is_own && !kept.is_new && request.lock.is_none() {
+        true => kept.under_its_lock()?,
+        false => Kept { lock: request.lock, ..kept },
+    };
     let resolver = request.resolver.or_else(|| {
         let sources = sources(store.home(), &request.environment, &surroundings.working_dir);
         let sources = match &kept.lock {
@@ -190,7 +212,8 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     if let Some(resolver) = resolver {
         builder = builder.resolver(resolver);
     }
-    furnish(builder, store, kept, surroundings, Standing { depth: 0, tap: request.tap }).await
+    let standing = Standing { depth: 0, tap: request.tap, origin: request.origin };
+    furnish(builder, store, kept, surroundings, standing).await
 }
 
 /// Where the modules of a plan come from that nobody prepared.
@@ -221,7 +244,8 @@ pub(crate) async fn open_child(
         ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
     };
     let builder = nest.session.child(kept.plan.clone()).session_id(kept.id.clone());
-    furnish(builder, store, kept, nest.surroundings.clone(), Standing { depth, tap: None }).await
+    let standing = Standing { depth, tap: None, origin: None };
+    furnish(builder, store, kept, nest.surroundings.clone(), standing).await
 }
 
 /// Where a session stands and what stands around it; children have the same.
@@ -238,6 +262,7 @@ pub(crate) struct Surroundings {
 struct Standing {
     depth: u64,
     tap: Option<Arc<dyn RecordTap>>,
+    origin: Option<SessionOrigin>,
 }
 
 /// What is kept of a session in its folder.
@@ -248,8 +273,6 @@ struct Kept {
     parts: PromptParts,
     lock: Option<Arc<BundleLock>>,
     is_new: bool,
-    /// Whether the plan is the one the session was opened with.
-    is_same_plan: bool,
 }
 
 impl Kept {
@@ -264,7 +287,7 @@ impl Kept {
             parts.write(&folder)?;
         }
         let parts = parts.unwrap_or_default();
-        Ok(Self { id, plan, folder, parts, lock: None, is_new: true, is_same_plan: true })
+        Ok(Self { id, plan, folder, parts, lock: None, is_new: true })
     }
 
     /// A session that exists; another plan or prompt takes the place of the old one once its lease is taken.
@@ -275,31 +298,23 @@ impl Kept {
         parts: Option<PromptParts>,
     ) -> Result<Self, AppError> {
         let folder = store.open(&id)?;
-        let is_same_plan = plan.is_none();
         let plan = plan.map_or_else(|| store.plan(&folder), Ok)?;
         let parts = match parts {
             Some(parts) => parts,
             None => PromptParts::read(&folder)?.unwrap_or_default(),
         };
-        Ok(Self { id, plan, folder, parts, lock: None, is_new: false, is_same_plan })
+        Ok(Self { id, plan, folder, parts, lock: None, is_new: false })
     }
 
-    /// With the lock that is given, else with the one that the session was opened with, as long as its plan is the same.
-    fn under(mut self, lock: Option<Arc<BundleLock>>) -> Result<Self, AppError> {
+    /// With the lock that the session was opened with, if there was one.
+    fn under_its_lock(self) -> Result<Self, AppError> {
         let path = self.folder.lock();
-        self.lock = match (lock, self.is_same_plan && !self.is_new) {
-            (Some(lock), _) => Some(lock),
-            (None, false) => None,
-            (None, true) => match std::fs::read_to_string(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-                text => {
-                    let text = text.map_err(FileError::at("read", &path)).map_err(StoreError::from)?;
-                    let lock = BundleLock::parse(&text).map_err(|source| AppError::Lock { path, source })?;
-                    Some(Arc::new(lock))
-                }
-            },
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(self),
+            text => text.map_err(FileError::at("read", &path)).map_err(StoreError::from)?,
         };
-        Ok(self)
+        let lock = BundleLock::parse(&text).map_err(|source| AppError::Lock { path, source })?;
+        Ok(Self { lock: Some(Arc::new(lock)), ..self })
     }
 
     /// Keeps the lock with the session; an old one that no longer holds goes.
@@ -329,8 +344,10 @@ async fn furnish(
     let owner = Owner::this_process("amplifier", SystemClock::default().now());
     let (journal, opened) = FileJournal::open(&kept.folder, owner)?;
     kept.write_lock()?;
-    let Kept { plan, folder, parts, is_new, .. } = kept;
+    let Kept { id, plan, folder, parts, is_new, .. } = kept;
+    let mut rebuilt = false;
     if !is_new {
+        rebuilt = folder.metadata().exists() && update_views(&folder)? == Views::Rebuilt;
         builder = builder.resume(read_history(&folder)?);
         store.write_plan(&folder, &plan)?;
         if parts != PromptParts::default() {
@@ -363,10 +380,29 @@ async fn furnish(
         let (prompt, coordinator) = (Arc::clone(&prompt), session.coordinator().clone());
         session.coordinator().wrap_context(|inner| Arc::new(PromptedContext { prompt, inner, coordinator }));
     }
+    describe(&session, &surroundings, standing.origin, is_new).await;
+    Index::of(store.home()).note(&[Note::Opened(&id)]);
     let nest = Nest { session: session.clone(), store, surroundings, prompt, depth: standing.depth };
     let nest = Arc::new(nest);
     door.lead_to(&nest);
-    Ok(OpenSession { session, folder, repair: opened.repair, nest })
+    Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest })
+}
+
+/// Writes down what the plan does not say: where the session was started, and what from.
+async fn describe(
+    session: &Session,
+    surroundings: &Surroundings,
+    origin: Option<SessionOrigin>,
+    is_new: bool,
+) {
+    if !is_new && origin.is_none() {
+        return;
+    }
+    let dir = &surroundings.working_dir;
+    let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+    let working_dir = is_new.then(|| dir.display().to_string());
+    let told = SessionDescribed { working_dir, bundle: origin, ..SessionDescribed::default() };
+    session.coordinator().emit(told).await;
 }
 
 /// What modules may use, offered before any of them mounts.
@@ -426,8 +462,17 @@ impl OpenSession {
 
     /// Brings `transcript.jsonl` and `metadata.json` up to the journal. Call it when a turn has ended.
     pub async fn update_views(&self) -> Result<(), AppError> {
-        let folder = self.folder.clone();
-        match tokio::task::spawn_blocking(move || update_views(&folder).map(drop)).await {
+        let (folder, store, id) = (self.folder.clone(), self.nest.store.clone(), self.session.id().clone());
+        let is_over = self.session.status().ended_at.is_some();
+        let update = move || -> Result<(), StoreError> {
+            if update_views(&folder)? != Views::Empty {
+                let metadata = store.metadata(&id)?;
+                let note = if is_over { Note::Closed(&metadata) } else { Note::Open(&metadata) };
+                Index::of(store.home()).note(&[note]);
+            }
+            Ok(())
+        };
+        match tokio::task::spawn_blocking(update).await {
             Ok(updated) => Ok(updated?),
             // The runtime is going down; the views are rebuilt when the session is next opened or listed.
             Err(_) => Ok(()),

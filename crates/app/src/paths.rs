@@ -65,9 +65,24 @@ impl Home {
         self.root.join("cache/python")
     }
 
+    /// What a person allowed for good, by folder.
+    pub fn approvals(&self) -> PathBuf {
+        self.root.join("state/approvals.json")
+    }
+
     /// All sessions, a folder for each.
     pub fn sessions(&self) -> PathBuf {
         self.root.join("state/sessions")
+    }
+
+    /// What lists show of all sessions, in one file. Rebuilt when it is gone or wrong.
+    pub fn session_index(&self) -> PathBuf {
+        self.root.join("state/sessions.idx")
+    }
+
+    /// Held while the index of sessions is written.
+    pub fn session_index_lock(&self) -> PathBuf {
+        self.root.join("state/sessions.lock")
     }
 
     /// The folder of one session. A checked id cannot lead out of [`Home::sessions`].

@@ -109,11 +109,28 @@ pub async fn prepare_profile(
     let profiles = with(access, Arc::clone(&fetcher));
     let cx = context(access, Arc::new(amplifier_profile::steps::Silent));
     profiles.compile(id, &cx).await?;
-    let plan = profiles.plan(id, PlanForm::Nested)?;
-    let stops: Vec<_> = plan.notices().iter().filter(|notice| notice.stops(strictness)).collect();
+    let prepared = ready(id, access, fetcher, profiles)?;
+    let stops: Vec<_> = prepared.notices().iter().filter(|notice| notice.stops(strictness)).collect();
     if !stops.is_empty() {
         return Err(ProfileFault::Strict { problems: stops.into_iter().map(Notice::render).collect() });
     }
+    Ok(prepared)
+}
+
+/// A profile as it was last compiled. Nothing is fetched or written.
+pub fn compiled_profile(id: &ProfileId, access: &Access) -> Result<PreparedProfile, ProfileFault> {
+    let fetcher = Arc::new(library::fetcher(&access.home, &access.environment));
+    let profiles = with(access, Arc::clone(&fetcher));
+    ready(id, access, fetcher, profiles)
+}
+
+fn ready(
+    id: &ProfileId,
+    access: &Access,
+    fetcher: Arc<Fetcher>,
+    profiles: Profiles,
+) -> Result<PreparedProfile, ProfileFault> {
+    let plan = profiles.plan(id, PlanForm::Nested)?;
     let user_home = access.environment.get(env::HOME).map(PathBuf::from);
     let base = Base { home: user_home, ..Base::at(&access.base) };
     Ok(PreparedProfile { id: id.clone(), plan, profiles, home: access.home.clone(), fetcher, base })

@@ -1,7 +1,7 @@
-//! The sessions of a home: making, finding and listing their folders, and the views of their journals.
+//! The sessions of a home: making and finding their folders, and the views of their journals.
 //!
 //! The journal is the truth. `metadata.json` and `transcript.jsonl` are made from it and can be made again. This file
-//! opens no session and holds no lease; that is `open.rs`'s business.
+//! opens no session and holds no lease; that is `open.rs`'s business. Lists are in `sessions`.
 
 mod fold;
 mod metadata;
@@ -13,7 +13,7 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::{MountPlan, PlanError, PlanForm};
 
 pub use metadata::{Metadata, TITLE_CHARS};
-pub use views::{Views, rebuild_views, update_views};
+pub use views::{Views, metadata_of, rebuild_views, update_views};
 
 use crate::files::{Durability, FileError, create_private_dir, write_atomic};
 use crate::journal::JournalFileError;
@@ -53,14 +53,6 @@ pub enum StoreError {
     File(#[from] FileError),
     #[error(transparent)]
     Journal(#[from] JournalFileError),
-}
-
-/// The sessions there are, newest first, and those that could not be shown.
-#[derive(Debug, Default)]
-pub struct Listing {
-    pub sessions: Vec<Metadata>,
-    /// Sessions without readable metadata, such as one that was killed before its first turn ended.
-    pub unread: Vec<(SessionId, StoreError)>,
 }
 
 impl SessionStore {
@@ -140,19 +132,6 @@ impl SessionStore {
     /// What lists show of one session, from its metadata alone.
     pub fn metadata(&self, id: &SessionId) -> Result<Metadata, StoreError> {
         metadata::read(&self.home.session(id))
-    }
-
-    /// All sessions, the last changed first. Reads their metadata and nothing else of them.
-    pub fn list(&self) -> Result<Listing, StoreError> {
-        let mut listing = Listing::default();
-        for id in self.ids()? {
-            match self.metadata(&id) {
-                Ok(metadata) => listing.sessions.push(metadata),
-                Err(error) => listing.unread.push((id, error)),
-            }
-        }
-        listing.sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
-        Ok(listing)
     }
 }
 

@@ -27,7 +27,7 @@ pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
 pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
-pub use start::{RunArgs, StartArgs};
+pub use start::{Approve, RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
@@ -36,6 +36,14 @@ pub struct Args {
     /// The home folder, instead of $AMPLIFIER_HOME or ~/.amplifierd.
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
+
+    /// Work in this folder, as if started there.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+
+    /// No colours, whatever the terminal can; NO_COLOR in the environment says the same.
+    #[arg(long, global = true)]
+    pub no_color: bool,
 
     #[command(subcommand)]
     pub command: Command,

@@ -13,18 +13,37 @@ pub enum Exit {
     Usage,
     /// A hook, the person or a limit stood against it.
     Refused,
+    /// Its time was up.
+    TimedOut,
+    /// The terminal was closed.
+    HungUp,
     /// It was interrupted.
     Interrupted,
+    /// Nobody reads any more.
+    Unread,
+    /// Another program ended it.
+    Terminated,
+}
+
+impl Exit {
+    /// The number. Those of signals are the shell's: 128 and the number of the signal.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
+            Self::TimedOut => 124,
+            Self::HungUp => 129,
+            Self::Interrupted => 130,
+            Self::Unread => 141,
+            Self::Terminated => 143,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Success => 0,
-            Exit::Failure => 1,
-            Exit::Usage => 2,
-            Exit::Refused => 3,
-            Exit::Interrupted => 130,
-        })
+        Self::from(exit.code())
     }
 }

@@ -5,13 +5,18 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod ask;
 mod commands;
 mod exit;
+mod input;
 mod progress;
 mod render;
+mod stop;
 
+use amplifier_app::env::{self, Environment};
 use args::{Args, BackupCommand, Command, ModuleCommand, PlanCommand};
 use exit::Exit;
+use render::{Manner, Palette, Tone};
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
@@ -25,7 +30,36 @@ fn main() -> ExitCode {
             };
         }
     };
-    let exit = match args.command {
+    render::set_manner(manner(&args));
+    if let Some(folder) = &args.cwd
+        && let Err(error) = std::env::set_current_dir(folder)
+    {
+        render::note(&format!("error: `{}` is no folder to work in: {error}", folder.display()));
+        render::note("  hint: `--cwd` names a folder that is there");
+        return Exit::Usage.into();
+    }
+    match run(args) {
+        // An answer that could not be given is no success.
+        Exit::Success if render::has_lost_output() => Exit::Failure.into(),
+        exit => exit.into(),
+    }
+}
+
+/// How to print, before anything is printed.
+fn manner(args: &Args) -> Manner {
+    let set = |name: &str| Environment::Process.get(name).filter(|value| !value.is_empty());
+    let is_plain = args.no_color || set(env::NO_COLOR).is_some() || set(env::TERM).as_deref() == Some("dumb");
+    let palette = if is_plain { Palette::Plain } else { Palette::Colors };
+    let tone = match &args.command {
+        Command::Run(run) if run.quiet => Tone::Quiet,
+        Command::Run(run) if run.verbose => Tone::Verbose,
+        _ => Tone::Usual,
+    };
+    Manner { tone, palette }
+}
+
+fn run(args: Args) -> Exit {
+    match args.command {
         Command::Backup(BackupCommand::List(list)) => commands::backup::list(&list),
         Command::Backup(BackupCommand::Restore(restore)) => commands::backup::restore(&restore, args.home),
         Command::Module(ModuleCommand::List(list)) => commands::module::list(&list),
@@ -48,6 +82,5 @@ fn main() -> ExitCode {
         Command::Man(man) => commands::man::run(&man),
         Command::Version(version) => commands::version::run(&version, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),
-    };
-    exit.into()
+    }
 }

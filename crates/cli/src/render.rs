@@ -1,16 +1,92 @@
 //! Everything that is printed. Answers go to standard output, everything else to standard error.
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use amplifier_app::{DisplayMessage, DisplaySystem};
 use amplifier_protocol::hook::MessageLevel;
 use async_trait::async_trait;
 use serde_json::Value;
 
+/// How much is told beside the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
+    /// Errors alone.
+    Quiet,
+    /// What the person should know.
+    #[default]
+    Usual,
+    /// Every step.
+    Verbose,
+}
+
+/// Whether colours may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Palette {
+    /// Where there is a terminal.
+    #[default]
+    Colors,
+    /// Nowhere.
+    Plain,
+}
+
+/// How this process prints. There is one terminal, so there is one of these, set once before anything is printed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    pub tone: Tone,
+    pub palette: Palette,
+}
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+/// Whether something could not be printed.
+static LOST: AtomicBool = AtomicBool::new(false);
+/// The errors that were told, for the summary that programs read.
+static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Says how this process prints. Only the first word counts.
+pub fn set_manner(manner: Manner) {
+    MANNER.get_or_init(|| manner);
+}
+
+pub fn tone() -> Tone {
+    MANNER.get().copied().unwrap_or_default().tone
+}
+
+/// Whether something that is shown on this stream may have colours.
+pub fn has_colors(stream: &impl IsTerminal) -> bool {
+    MANNER.get().copied().unwrap_or_default().palette == Palette::Colors && stream.is_terminal()
+}
+
+/// Every error that was told, in order.
+pub fn errors_told() -> Vec<String> {
+    ERRORS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// One line of an answer. A reader that went away is not our error: there is nobody left to tell.
 pub fn out(line: &str) {
-    drop(writeln!(io::stdout().lock(), "{line}"));
+    let written = writeln!(io::stdout().lock(), "{line}");
+    drop(heard(written));
+}
+
+/// What came of printing; what is lost is told once.
+fn heard(written: io::Result<()>) -> Result<(), Unread> {
+    match written {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Unread),
+        Err(error) => {
+            if !LOST.swap(true, Ordering::Relaxed) {
+                note(&format!("error: standard output cannot be written: {error}"));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Whether something that should stand on standard output does not.
+pub fn has_lost_output() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// How wide a page is; terminals of all kinds have that much room.
@@ -69,14 +145,52 @@ pub fn json(value: &Value) {
 }
 
 /// One JSON value on one line, at once.
-pub fn json_line(value: &Value) {
+pub fn json_line(value: &Value) -> Result<(), Unread> {
     let mut stdout = io::stdout().lock();
-    drop(writeln!(stdout, "{value}").and_then(|()| stdout.flush()));
+    heard(writeln!(stdout, "{value}").and_then(|()| stdout.flush()))
 }
 
-/// Something the person should know beside the answer.
+/// Nobody reads standard output any more.
+#[derive(Debug)]
+pub struct Unread;
+
+/// Something the person should know beside the answer: an error, or what the tone allows.
 pub fn note(line: &str) {
-    drop(writeln!(io::stderr().lock(), "{line}"));
+    if let Some(error) = line.strip_prefix("error: ") {
+        ERRORS.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_owned());
+    }
+    let is_extra = ["note: ", "warning: ", "fetching "].iter().any(|label| line.starts_with(label));
+    if !(is_extra && tone() == Tone::Quiet) {
+        print_aside(line);
+    }
+}
+
+/// Something that only those who asked for every step want to know.
+pub fn detail(line: &str) {
+    if tone() == Tone::Verbose {
+        print_aside(line);
+    }
+}
+
+/// A question to the person; not even silence silences it.
+pub fn ask(text: &str) {
+    print_aside(text);
+}
+
+fn print_aside(line: &str) {
+    let mut stderr = io::stderr().lock();
+    let line = if has_colors(&stderr) { painted(line) } else { line.to_owned() };
+    drop(writeln!(stderr, "{line}"));
+}
+
+/// The label of a line in its colour.
+fn painted(line: &str) -> String {
+    let colors = [("error:", "1;31"), ("warning:", "33"), ("note:", "36"), ("  hint:", "36")];
+    let found = colors.iter().find_map(|(label, color)| Some((label, color, line.strip_prefix(label)?)));
+    match found {
+        Some((label, color, rest)) => format!("\u{1b}[{color}m{label}\u{1b}[0m{rest}"),
+        None => line.to_owned(),
+    }
 }
 
 /// An error with every cause, and what can be done about it.
@@ -123,6 +237,12 @@ mod tests {
         assert!(text.ends_with("\n\n    end"), "{text}");
         // A word longer than the page is not torn.
         assert_eq!(wrapped(&"x".repeat(100), 2).chars().count(), 102);
+    }
+
+    #[test]
+    fn only_the_label_has_a_colour() {
+        assert_eq!(painted("error: no"), "\u{1b}[1;31merror:\u{1b}[0m no");
+        assert_eq!(painted("an error: no"), "an error: no");
     }
 
     #[test]

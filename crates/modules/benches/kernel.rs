@@ -23,6 +23,8 @@ use fixtures::{Agree, BenchModules, WallClock, event_pattern, plan};
 
 const TOOLS: usize = 5;
 const HOOKS: usize = 5;
+/// How often a row is measured; the best round counts.
+const ROUNDS: usize = 9;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -111,14 +113,18 @@ impl Bench {
 
     async fn open_close(&self) -> Outcome {
         let plan = plan(0, TOOLS, HOOKS)?;
-        let mut times = Vec::new();
-        for _ in 0..self.samples(2_000) {
-            let fresh = plan.clone();
-            let began = Instant::now();
-            self.open(fresh).await?.cleanup().await;
-            times.push(began.elapsed());
+        let mut best = Best::default();
+        for _ in 0..ROUNDS {
+            let mut times = Vec::new();
+            for _ in 0..self.samples(500) {
+                let fresh = plan.clone();
+                let began = Instant::now();
+                self.open(fresh).await?.cleanup().await;
+                times.push(began.elapsed());
+            }
+            best.take(times);
         }
-        self.report("open_close", median(times), "us")
+        self.report("open_close", best.micros(), "us")
     }
 
     async fn emit(&self) -> Outcome {
@@ -131,17 +137,21 @@ impl Bench {
                     Arc::new(Agree),
                 );
             }
-            // Many at once: a clock call costs as much as an emit nobody hears.
-            let (mut times, batch) = (Vec::new(), 100);
-            for _ in 0..self.samples(1_000) {
-                let events: Vec<_> = (0..batch).map(|_| tool_pre()).collect();
-                let began = Instant::now();
-                for event in events {
-                    std::hint::black_box(hub.emit(event).await);
+            let mut best = Best::default();
+            for _ in 0..ROUNDS {
+                // Many at once: a clock call costs as much as an emit nobody hears.
+                let (mut times, batch) = (Vec::new(), 100);
+                for _ in 0..self.samples(250) {
+                    let events: Vec<_> = (0..batch).map(|_| tool_pre()).collect();
+                    let began = Instant::now();
+                    for event in events {
+                        std::hint::black_box(hub.emit(event).await);
+                    }
+                    times.push(began.elapsed() / batch);
                 }
-                times.push(began.elapsed() / batch);
+                best.take(times);
             }
-            self.report(&format!("emit_{handlers}"), median(times), "us")?;
+            self.report(&format!("emit_{handlers}"), best.micros(), "us")?;
             session.cleanup().await;
         }
         Ok(())
@@ -150,16 +160,20 @@ impl Bench {
     async fn turn(&self, rounds: u64) -> Outcome {
         let session = self.open(plan(rounds, 1, 0)?).await?;
         let context = session.coordinator().context().ok_or("no context")?;
-        let mut times = Vec::new();
-        for _ in 0..self.samples(3_000) {
-            let began = Instant::now();
-            session.execute("hi").await?;
-            times.push(began.elapsed());
-            // An empty history for each sample, else every turn would also pay for the ones before it.
-            context.clear().await?;
+        let mut best = Best::default();
+        for _ in 0..ROUNDS {
+            let mut times = Vec::new();
+            for _ in 0..self.samples(600) {
+                let began = Instant::now();
+                session.execute("hi").await?;
+                times.push(began.elapsed());
+                // An empty history for each sample, else every turn would also pay for the ones before it.
+                context.clear().await?;
+            }
+            best.take(times);
         }
         session.cleanup().await;
-        self.report(&format!("turn_{rounds}"), median(times), "us")
+        self.report(&format!("turn_{rounds}"), best.micros(), "us")
     }
 }
 
@@ -171,9 +185,20 @@ fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort();
-    times.get(times.len() / 2).copied().map_or(f64::NAN, micros)
+/// The lowest median of several rounds: what else runs on the machine can only add to a round, for as long as it runs.
+#[derive(Default)]
+struct Best(Option<Duration>);
+
+impl Best {
+    fn take(&mut self, mut times: Vec<Duration>) {
+        times.sort();
+        let median = times.get(times.len() / 2).copied();
+        self.0 = self.0.into_iter().chain(median).min();
+    }
+
+    fn micros(&self) -> f64 {
+        self.0.map_or(f64::NAN, micros)
+    }
 }
 
 /// Resident memory of this process, where the system tells it this way.

@@ -4,6 +4,7 @@ pub(crate) mod anthropic;
 pub(crate) mod azure_openai;
 mod blocks;
 pub(crate) mod chat_completions;
+pub(crate) mod demo;
 pub(crate) mod gemini;
 #[cfg(test)]
 mod mappers_tests;

@@ -27,6 +27,7 @@ use crate::orchestrators::loop_streaming::LoopStreaming;
 use crate::providers::anthropic::Anthropic;
 use crate::providers::azure_openai::AzureOpenAi;
 use crate::providers::chat_completions::ChatCompletions;
+use crate::providers::demo::Demo;
 use crate::providers::gemini::Gemini;
 use crate::providers::mock::Mock;
 use crate::providers::ollama::Ollama;
@@ -64,6 +65,7 @@ pub static MODULES: &[&dyn BuiltIn] = &[
     &Anthropic,
     &AzureOpenAi,
     &ChatCompletions,
+    &Demo,
     &Gemini,
     &Mock,
     &Ollama,

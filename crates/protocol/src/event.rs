@@ -113,6 +113,8 @@ pub static EVENTS: &[EventKind] = &[
     EventKind::of::<OrchestratorSteeringInjected>(),
     EventKind::of::<OrchestratorRateLimitDelay>(),
     EventKind::of::<MentionsResolved>(),
+    EventKind::of::<SessionDescribed>(),
+    EventKind::of::<SessionRewound>(),
 ];
 
 /// How many of [`EVENTS`] are the canonical ones.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::Role;
+use crate::tool::Effects;
 
 /// How long an approval waits unless the hook says otherwise, in seconds.
 pub const DEFAULT_APPROVAL_TIMEOUT: f64 = 300.0;
@@ -94,6 +95,20 @@ pub struct Question {
     pub timeout: f64,
     /// What silence means.
     pub default: ApprovalDefault,
+    /// The tool call it is about, as far as it is about one. The kernel fills it in for whoever is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<AskedCall>,
+}
+
+/// The tool call that a question is about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedCall {
+    /// The tool.
+    pub tool_name: String,
+    /// What it is called with.
+    pub tool_input: Value,
+    /// What it declares to touch; anything, for a tool that nobody mounted.
+    pub effects: Effects,
 }
 
 impl Default for Question {
@@ -103,6 +118,7 @@ impl Default for Question {
             options: vec!["Allow".to_owned(), "Deny".to_owned()],
             timeout: DEFAULT_APPROVAL_TIMEOUT,
             default: ApprovalDefault::Deny,
+            call: None,
         }
     }
 }
@@ -265,6 +281,7 @@ impl From<Wire> for HookResult {
                         .unwrap_or(usual.options),
                     timeout: if timeout_fits { wire.approval_timeout } else { usual.timeout },
                     default: wire.approval_default,
+                    call: None,
                 })
             }
         };

@@ -7,7 +7,7 @@
 //! | conversations | [`message`], [`content`], [`tool`], [`text`] |
 //! | model calls | [`chat`], [`stream`], [`usage`], [`provider`], [`llm_error`] |
 //! | hooks and events | [`hook`], [`event`] |
-//! | sessions | [`status`], [`spend`], [`record`], [`time`] |
+//! | sessions | [`status`], [`spend`], [`record`], [`run`], [`time`] |
 //! | modules | [`module_info`] |
 //! | calls between processes | [`frame`] |
 
@@ -26,6 +26,7 @@ pub mod module_info;
 pub mod mount_plan;
 pub mod provider;
 pub mod record;
+pub mod run;
 pub mod spend;
 pub mod status;
 pub mod stream;

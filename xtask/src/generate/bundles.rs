@@ -25,7 +25,7 @@ pub(super) fn plan() -> Result<String, TaskError> {
     text("mount plan", &plan_schema())
 }
 
-fn text(name: &str, schema: &impl serde::Serialize) -> Result<String, TaskError> {
+pub(super) fn text(name: &str, schema: &impl serde::Serialize) -> Result<String, TaskError> {
     let text = serde_json::to_string_pretty(schema)
         .map_err(|source| TaskError::Schema { name: name.to_owned(), source })?;
     Ok(format!("{text}\n"))

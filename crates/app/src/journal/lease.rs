@@ -6,6 +6,7 @@
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
@@ -15,6 +16,9 @@ use crate::files::{FileError, private};
 
 /// More than any owner's text; what is longer was not written by us.
 const MAX_BYTES: u64 = 4096;
+/// How often a lease that is held is tried again, and how long after: a list of sessions looks at a lease for a moment.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Who holds a lease, as the next one is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +77,12 @@ impl Owner {
             .map_or_else(|| "this host".to_owned(), |name| name.trim().to_owned());
         Self { program: program.into(), pid: std::process::id(), host, since }
     }
+
+    /// Somebody who has not written down who it is.
+    fn unknown() -> Self {
+        let (program, host) = ("another process".to_owned(), "this host".to_owned());
+        Self { program, pid: 0, host, since: Timestamp::default() }
+    }
 }
 
 impl std::fmt::Display for Owner {
@@ -87,13 +97,19 @@ impl Lease {
         let at = |action| FileError::at(action, path);
         let mut file =
             private().read(true).write(true).create(true).truncate(false).open(path).map_err(at("open"))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let owner = read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
-                return Err(LeaseError::Held { owner, path: path.to_owned() });
+        let mut attempt = 1;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    let owner =
+                        read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
+                    return Err(LeaseError::Held { owner, path: path.to_owned() });
+                }
+                Err(TryLockError::Error(source)) => return Err(at("lock")(source).into()),
             }
-            Err(TryLockError::Error(source)) => return Err(at("lock")(source).into()),
+            attempt += 1;
         }
         let old = read_text(&mut file).map_err(at("read"))?;
         let generation = parse(&old).map_or(0, |held| held.generation) + 1;
@@ -108,6 +124,25 @@ impl Lease {
         // Between opening and locking the file may have been removed; then the lock is on nothing.
         lease.check()?;
         Ok(lease)
+    }
+
+    /// Who holds the lease at `path` now; nobody when it is free or was never taken. Takes and writes nothing.
+    pub fn holder(path: &Path) -> Result<Option<Owner>, LeaseError> {
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(FileError::at("open", path))?,
+        };
+        match file.try_lock_shared() {
+            Ok(()) => {
+                drop(file.unlock());
+                Ok(None)
+            }
+            Err(TryLockError::WouldBlock) => {
+                let held = read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
+                Ok(Some(held.unwrap_or_else(Owner::unknown)))
+            }
+            Err(TryLockError::Error(source)) => Err(FileError::at("lock", path)(source).into()),
+        }
     }
 
     /// How many holders there were, this one included.

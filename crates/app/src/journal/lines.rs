@@ -107,6 +107,17 @@ impl Lines {
         }
     }
 
+    /// The bytes of the line that was just stepped over, with its line feed.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// The body of the line that was just stepped over, large values still apart.
+    pub(super) fn body(&self, frame: &Frame) -> &str {
+        let bytes = self.line.get(frame.body.clone()).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+
     /// The record of the line that was just stepped over, large values back in place.
     pub(super) fn record(&self, frame: Frame, blobs: &Blobs) -> Result<Record, JournalFileError> {
         let Frame { seq, ts, turn, body } = frame;

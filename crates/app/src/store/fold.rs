@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use amplifier_protocol::event::{Event, OrchestratorComplete, PromptSubmit, SessionEnd, TurnStatus};
+use amplifier_protocol::event::{
+    Event, LlmResponse, OrchestratorComplete, PromptSubmit, SessionDescribed, SessionEnd, TurnStatus,
+};
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::{Message, Messages, Role};
 use amplifier_protocol::record::{Record, RecordBody};
@@ -31,6 +33,11 @@ pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
             updated: record.ts,
             turns: 0,
             title: None,
+            name: None,
+            working_dir: None,
+            bundle: None,
+            model: None,
+            forked_from: None,
             plan_hash: String::new(),
             status: SessionState::Running,
             views: Progress::default(),
@@ -73,6 +80,16 @@ fn apply_event(metadata: &mut Metadata, name: &EventName, data: &Value) {
                 metadata.status = state_after(status);
             }
         }
+        SessionDescribed::NAME => {
+            if let Ok(told) = SessionDescribed::deserialize(data) {
+                describe(metadata, told);
+            }
+        }
+        LlmResponse::NAME => {
+            if let Some(model) = data.get("model").and_then(Value::as_str).filter(|model| !model.is_empty()) {
+                metadata.model = Some(model.to_owned());
+            }
+        }
         SessionEnd::NAME => {
             if let Some(Ok(status)) = data.get("status").map(SessionState::deserialize) {
                 metadata.status = status;
@@ -80,6 +97,16 @@ fn apply_event(metadata: &mut Metadata, name: &EventName, data: &Value) {
         }
         _ => {}
     }
+}
+
+/// Takes what is told and leaves the rest. Where a session began does not change: that is the project it belongs to.
+fn describe(metadata: &mut Metadata, told: SessionDescribed) {
+    metadata.working_dir = metadata.working_dir.take().or(told.working_dir.map(Into::into));
+    metadata.bundle = told.bundle.or(metadata.bundle.take());
+    // A fork is not what it came from, so it does not have its name.
+    let kept = metadata.name.take().filter(|_| told.forked_from.is_none());
+    metadata.name = told.name.or(kept);
+    metadata.forked_from = told.forked_from.or(metadata.forked_from.take());
 }
 
 fn state_after(turn: TurnStatus) -> SessionState {

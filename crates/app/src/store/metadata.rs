@@ -1,5 +1,8 @@
 //! `metadata.json`: what lists show of a session, and how far the views have come. A view; the journal is the truth.
 
+use std::path::PathBuf;
+
+use amplifier_protocol::event::{ForkPoint, SessionOrigin};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::status::SessionState;
 use amplifier_protocol::time::Timestamp;
@@ -24,11 +27,33 @@ pub struct Metadata {
     pub turns: u64,
     /// The beginning of the first prompt.
     pub title: Option<String>,
+    /// What the person calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The folder it was started in. Sessions of old do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<PathBuf>,
+    /// What it was started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<SessionOrigin>,
+    /// The model that answered last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Where it branched off another session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkPoint>,
     /// The hash of the plan it was last opened with.
     pub plan_hash: String,
     pub status: SessionState,
     /// How far this file and the transcript have come.
     pub views: Progress,
+}
+
+impl Metadata {
+    /// What people know it by: its name, else how it began.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().or(self.title.as_deref()).unwrap_or("(nothing was said)")
+    }
 }
 
 /// How far the views of a journal have come.

@@ -61,6 +61,20 @@ pub fn rebuild_views(folder: &SessionFolder) -> Result<Views, StoreError> {
     }
 }
 
+/// What lists show of a session, from the view where it can be read, else from the journal. Writes nothing, so it needs no
+/// lease.
+pub fn metadata_of(folder: &SessionFolder) -> Result<Metadata, StoreError> {
+    let unreadable = match metadata::read(folder) {
+        Ok(metadata) => return Ok(metadata),
+        Err(error) => error,
+    };
+    let mut metadata = None;
+    for record in RecordReader::open(folder)? {
+        fold::apply(&mut metadata, record?);
+    }
+    metadata.ok_or(unreadable)
+}
+
 /// The metadata that can be added to: readable, and not ahead of the transcript or of the journal.
 fn usable(folder: &SessionFolder) -> Option<Metadata> {
     let metadata = metadata::read(folder).ok()?;

@@ -2,7 +2,7 @@
 
 use amplifier_app::bundles;
 use amplifier_app::library::Access;
-use amplifier_app::open::{OpenSession, Which, open};
+use amplifier_app::open::{OpenRequest, OpenSession, Which, open};
 use amplifier_app::prepare::{BundleFault, PrepareOptions, prepare_bundle};
 use amplifier_app::registry::Registry;
 use amplifier_app::{BundleStrictness, Freshness};
@@ -262,9 +262,11 @@ async fn a_resumed_session_takes_its_modules_as_its_bundle_had_locked_them() {
     resumed.session.cleanup().await;
     drop(resumed);
 
-    // With another plan the old lock has nothing to say any more.
-    let plan = Box::new(moved.plan().unwrap());
-    let other = open(shop.request(Which::Resume(id, Some(plan)))).await.unwrap();
+    // With the plan of another bundle the old lock has nothing to say any more.
+    let plan = moved.plan().unwrap();
+    let (prompt, resolver) = (Some(moved.prompt()), moved.resolver(&plan));
+    let request = shop.request(Which::Resume(id, Some(Box::new(plan))));
+    let other = open(OpenRequest { prompt, resolver, ..request }).await.unwrap();
     assert_eq!(found(&other), (false, true), "{:?}", other.session.report());
     assert!(!lock.exists());
 }

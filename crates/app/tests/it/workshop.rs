@@ -115,6 +115,7 @@ impl Workshop {
             prompt: None,
             resolver: None,
             lock: None,
+            origin: None,
         }
     }
 

@@ -11,7 +11,7 @@ use super::Form;
 #[group(multiple = false)]
 pub struct PlanChoice {
     /// A bundle: a folder, a file, an address or a registered name.
-    #[arg(long, value_name = "REF")]
+    #[arg(long, short = 'B', value_name = "REF")]
     pub bundle: Option<String>,
 
     /// A profile of a collection.

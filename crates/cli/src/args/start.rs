@@ -1,5 +1,11 @@
 //! What a session is started with, by `run` and by the chat, and what can be typed after `amplifier run`.
 
+use std::time::Duration;
+
+use amplifier_app::overrides::Override;
+use amplifier_protocol::usage::Usd;
+use clap::ValueEnum;
+
 use super::{Output, PlanChoice};
 
 /// What a session is started with.
@@ -18,19 +24,46 @@ pub struct StartArgs {
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
 
+    /// The most tokens an answer of the first provider may have.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+
+    /// The most the session and its agents may cost together, in US dollars.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub max_cost: Option<Usd>,
+
+    /// Set one value of the plan, such as `tools.tool-bash.config.timeout=5`. May be given again.
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<Override>,
+
+    /// What to answer when a tool needs permission; without it a person is asked, and where there is none: none.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub approve: Option<Approve>,
+
     /// Fetch nothing: use what is here.
     #[arg(long)]
     pub offline: bool,
 
-    /// Fail when any module of the plan does not load.
+    /// Fail when any module of the plan does not load, or no provider is found.
     #[arg(long)]
     pub strict: bool,
 }
 
-/// Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 denied or limit reached, 130 interrupted.
+/// What to answer when a tool needs permission.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Approve {
+    /// Yes to everything that no rule denies.
+    All,
+    /// Yes to tools that declare to change nothing, no to the others.
+    Safe,
+    /// No.
+    None,
+}
+
+/// Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 denied or limit reached, 124 out of time, 130 interrupted.
 #[derive(clap::Args)]
 pub struct RunArgs {
-    /// What to ask; read from standard input when it is left out.
+    /// What to ask; read from standard input when it is left out. With both, what is piped in is added to the prompt.
     pub prompt: Option<String>,
 
     #[command(flatten)]
@@ -44,7 +77,65 @@ pub struct RunArgs {
     #[arg(long = "continue", requires = "resume", conflicts_with = "prompt")]
     pub go_on: bool,
 
+    /// Give up after this time: seconds, or a number with `ms`, `s`, `m` or `h`.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+
     /// What to print on standard output.
-    #[arg(long, value_enum, default_value_t = Output::Text, value_name = "FORM")]
+    #[arg(long, alias = "output-format", value_enum, default_value_t = Output::Text, value_name = "FORM")]
     pub output: Output,
+
+    /// Say nothing but the answer and errors.
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Tell every tool call, and what it all took, on standard error.
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+fn dollars(text: &str) -> Result<Usd, String> {
+    let amount: Usd = text
+        .trim_start_matches('$')
+        .parse()
+        .map_err(|_| "not an amount of dollars, such as 0.50".to_owned())?;
+    if text.starts_with('-') { Err("an amount cannot be negative".to_owned()) } else { Ok(amount) }
+}
+
+/// A time as people write it: `90`, `1.5s`, `5m`, `2h`, `250ms`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let unit = units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let (number, seconds) = unit.unwrap_or((text, 1.0));
+    let wrong = || format!("`{text}` is no time; write seconds, or such as 90s, 5m or 1h");
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+    if time.is_zero() {
+        Err("a time of nothing would end everything before it begins".to_owned())
+    } else {
+        Ok(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        for (text, millis) in
+            [("90", 90_000), ("1.5s", 1_500), ("5m", 300_000), ("1h", 3_600_000), ("250ms", 250)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "soon", "-1", "0", "5d", "nan", "1e400"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_dollars_and_not_negative() {
+        assert_eq!(dollars("$0.50").map(|amount| amount.to_string()), Ok("0.50".to_owned()));
+        assert!(dollars("-1").is_err() && dollars("cheap").is_err());
+    }
 }

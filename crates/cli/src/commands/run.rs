@@ -1,173 +1,220 @@
 //! `amplifier run`: one prompt, one answer.
 
-use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use amplifier_app::approval::Asker;
 use amplifier_app::open::{OpenSession, RecordTap};
-use amplifier_app::prompt;
-use amplifier_app::{CancelLevel, ExecuteError, Prompt, Session, Speaker, TurnError};
+use amplifier_app::turns::{Taps, TurnWatch};
+use amplifier_app::{CancelLevel, CancelToken, ExecuteError, Prompt, Session, Speaker, prompt};
 use amplifier_protocol::ids::SessionId;
-use amplifier_protocol::record::Record;
-use amplifier_protocol::status::SessionState;
-use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+mod follow;
+mod report;
 
 use super::load;
 use super::start::{self, Ports, Start};
 use crate::args::{Output, RunArgs};
+use crate::ask::Terminal;
 use crate::exit::Exit;
-use crate::render;
+use crate::input::{self, Asked};
+use crate::render::{self, Tone};
+use crate::stop::{Stop, Stops};
+
+/// How long what was asked to stop may take before it is stopped.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// `amplifier run`.
 pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
-    let prompt = match prompt(args) {
-        Ok(prompt) => prompt,
-        Err(problem) => {
-            render::note(&format!("error: {problem}"));
-            return Exit::Usage;
-        }
-    };
-    let access = match load::access(home) {
-        Ok(access) => access,
-        Err(exit) => return exit,
-    };
-    let resumed = match args.resume.as_ref().map(|id| id.parse::<SessionId>()).transpose() {
-        Ok(resumed) => resumed,
-        Err(error) => {
-            render::error(&error, None);
-            return Exit::Usage;
-        }
-    };
     load::block_on(async {
-        match start::find(&args.start, resumed, access).await {
-            Ok(start) => answer(args, start, prompt).await,
-            Err(exit) => exit,
-        }
+        let unread = Arc::new(Notify::new());
+        let mut stops = match Stops::listen(args.timeout, Arc::clone(&unread)) {
+            Ok(stops) => stops,
+            Err(error) => {
+                render::error(&error, None);
+                return Exit::Failure;
+            }
+        };
+        let begun = begin(args, home, &mut stops).await;
+        let exit = match begun {
+            Ok(begun) => answer(args, begun, &mut stops, unread).await,
+            Err(exit) => Err(exit),
+        };
+        exit.unwrap_or_else(|exit| {
+            report::without_session(args.output, exit);
+            exit
+        })
     })
 }
 
-/// The prompt of the command line, else standard input when somebody piped something in.
-fn prompt(args: &RunArgs) -> Result<Prompt, String> {
-    if args.go_on {
-        return Ok(Prompt::Continue);
-    }
-    if let Some(prompt) = &args.prompt {
-        return Ok(Prompt::Text(prompt.clone()));
-    }
-    let mut stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return Err("nothing was asked: give a prompt, or pipe one in".to_owned());
-    }
-    let mut text = String::new();
-    stdin
-        .read_to_string(&mut text)
-        .map_err(|error| format!("standard input cannot be read as text: {error}"))?;
-    if text.trim().is_empty() {
-        return Err("the prompt on standard input is empty".to_owned());
-    }
-    Ok(Prompt::Text(text))
+/// What is known before there is a session.
+struct Begun {
+    asked: Option<Asked>,
+    start: Start,
 }
 
-async fn answer(args: &RunArgs, start: Start, prompt: Prompt) -> Exit {
-    let tap = (args.output == Output::Jsonl).then(|| Arc::new(Lines) as Arc<dyn RecordTap>);
-    let ports = Ports { approval: None, display: Some(Arc::new(render::Stderr)), tap };
-    let opened = match start.open(ports).await {
+/// Reads what is asked and finds out with what it is answered.
+async fn begin(args: &RunArgs, home: Option<PathBuf>, stops: &mut Stops) -> Result<Begun, Exit> {
+    let access = load::access(home)?;
+    let resumed = args.resume.as_ref().map(|id| id.parse::<SessionId>()).transpose();
+    let resumed = resumed.map_err(|error| {
+        render::error(&error, Some("it is the name of a folder in `state/sessions` of the home"));
+        Exit::Usage
+    })?;
+    let cancel = access.cancel.clone();
+    let work = async {
+        let asked = match args.go_on {
+            true => None,
+            false => Some(input::read(args.prompt.clone()).await.map_err(|error| {
+                render::error(&error, error.hint());
+                Exit::Usage
+            })?),
+        };
+        Ok(Begun { asked, start: start::find(&args.start, resumed, access).await? })
+    };
+    unless_stopped(work, &cancel, args, stops).await?
+}
+
+/// Does something that ends soon once it is cancelled, unless something asks to stop first.
+async fn unless_stopped<T>(
+    work: impl Future<Output = T>,
+    cancel: &CancelToken,
+    args: &RunArgs,
+    stops: &mut Stops,
+) -> Result<T, Exit> {
+    tokio::pin!(work);
+    let stop = tokio::select! {
+        done = &mut work => return Ok(done),
+        stop = stops.next() => stop,
+    };
+    cancel.request_immediate();
+    // Whatever it still says is overtaken by why it was stopped.
+    drop(tokio::time::timeout(GRACE, work).await);
+    tell_stop(stop, args);
+    Err(stop.exit())
+}
+
+fn tell_stop(stop: Stop, args: &RunArgs) {
+    match (stop, args.timeout) {
+        (Stop::TimeUp, Some(time)) => {
+            render::note(&format!(
+                "error: not done in {}, the time that `--timeout` gives",
+                report::time(time)
+            ));
+        }
+        (Stop::Interrupt, _) => render::note("error: interrupted"),
+        (Stop::Terminate, _) => render::note("error: ended by another program"),
+        (Stop::HangUp, _) => render::note("error: the terminal was closed"),
+        (Stop::TimeUp | Stop::Unread, _) => {}
+    }
+}
+
+/// Opens the session and answers. An error is an exit without a session.
+async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Notify>) -> Result<Exit, Exit> {
+    let began = Instant::now();
+    let Begun { asked, start } = begun;
+    let watch = Arc::new(TurnWatch::default());
+    let display = Arc::new(render::Stderr);
+    let person = || Terminal::find().map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
+    let person = if args.start.approve.is_none() { person() } else { None };
+    let approval = start::approvals(&args.start, &start.access, person, display.clone());
+    let tap = taps(args, Arc::clone(&watch), unread);
+    let ports = Ports { approval: Some(approval), display: Some(display), tap: Some(Arc::new(tap)) };
+    let cancel = start.access.cancel.clone();
+    let opened = match unless_stopped(start.open(ports), &cancel, args, stops).await? {
         Ok(opened) => opened,
-        Err(error) => return start::refuse_to_open(&error),
+        Err(error) => return Err(start::refuse_to_open(&error)),
     };
     start::tell_about(&opened);
-    let prompt = with_mentions(&opened, prompt).await;
-    let watch = tokio::spawn(cancel_on_interrupt(opened.session.clone()));
-    let result = opened.session.execute(prompt).await;
-    watch.abort();
-    let exit = exit_of(&opened.session, &result);
-    for failed in &opened.session.cleanup().await.failed {
-        render::note(&format!("warning: cleanup of {failed}"));
+    let (result, stopped) = converse(&opened, asked, stops).await;
+    let ended = report::Ended { opened: &opened, watch: &watch, result: result.as_ref(), stopped };
+    let exit = ended.exit();
+    if let Some(stop) = stopped.filter(|stop| stop.exit() == exit) {
+        tell_stop(stop, args);
     }
-    if let Err(error) = opened.update_views().await {
-        render::error(&error, Some("the journal is complete; the views are rebuilt from it"));
-    }
-    match args.output {
-        Output::Text => print_text(&result),
-        Output::Json => render::json(&summary(&opened, &result)),
-        Output::Jsonl => {
-            let mut line = summary(&opened, &result);
-            if let Value::Object(line) = &mut line {
-                line.insert("type".to_owned(), Value::String("result".to_owned()));
-            }
-            render::json_line(&line);
-        }
-    }
-    exit
+    ended.print(args.output, exit);
+    ended.tell_costs(&args.start, began.elapsed());
+    Ok(exit)
 }
 
-/// The prompt with the files it mentions. A name that nothing has may be a name of something else, and is left alone.
-async fn with_mentions(opened: &OpenSession, prompt: Prompt) -> Prompt {
-    let Prompt::Text(text) = prompt else { return prompt };
-    let (text, failed) = opened.expand(text, Speaker::Person).await;
+fn taps(args: &RunArgs, watch: Arc<TurnWatch>, unread: Arc<Notify>) -> Taps {
+    let mut taps: Vec<Arc<dyn RecordTap>> = vec![watch];
+    if args.output == Output::Jsonl {
+        taps.push(Arc::new(follow::Lines::new(unread)));
+    }
+    if render::tone() == Tone::Verbose {
+        taps.push(Arc::new(follow::Steps::default()));
+    }
+    Taps(taps)
+}
+
+/// Runs the turn to its end and closes the session, whatever asks to stop. Without a result when the turn had to be left.
+async fn converse(
+    opened: &OpenSession,
+    asked: Option<Asked>,
+    stops: &mut Stops,
+) -> (Option<Result<String, ExecuteError>>, Option<Stop>) {
+    let work = async {
+        let result = opened.session.execute(prompt_of(opened, asked).await).await;
+        for failed in &opened.session.cleanup().await.failed {
+            render::note(&format!("warning: cleanup of {failed}"));
+        }
+        if let Err(error) = opened.update_views().await {
+            render::error(&error, Some("the journal is complete; the views are rebuilt from it"));
+        }
+        result
+    };
+    supervise(work, &opened.session, stops).await
+}
+
+async fn prompt_of(opened: &OpenSession, asked: Option<Asked>) -> Prompt {
+    let Some(Asked { prompt, piped }) = asked else { return Prompt::Continue };
+    // Mentions count where the person wrote them, not in what a program printed.
+    let (text, failed) = opened.expand(prompt, Speaker::Person).await;
     for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
         render::note(&format!("warning: {}", prompt::describe(failed)));
     }
-    Prompt::Text(text)
+    Prompt::Text(Asked::joined(text, piped.as_deref()))
 }
 
-/// The first interrupt lets running tools finish, the second stops them.
-async fn cancel_on_interrupt(session: Session) {
-    for level in [CancelLevel::Graceful, CancelLevel::Immediate] {
-        if tokio::signal::ctrl_c().await.is_err() {
-            return;
-        }
-        if level == CancelLevel::Graceful {
-            render::note("stopping after what runs now; interrupt again to stop at once");
-        }
+/// Does the work while listening for what asks to stop: politely first, then at once, then without waiting.
+async fn supervise<T>(
+    work: impl Future<Output = T>,
+    session: &Session,
+    stops: &mut Stops,
+) -> (Option<T>, Option<Stop>) {
+    tokio::pin!(work);
+    let (mut stopped, mut level) = (None, CancelLevel::None);
+    let mut patience: Option<Instant> = None;
+    loop {
+        let impatient = async {
+            match patience {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        let stop = tokio::select! {
+            done = &mut work => return (Some(done), stopped),
+            stop = stops.next() => Some(stop),
+            () = impatient => None,
+        };
+        patience = None;
+        level = match (stop, level) {
+            (Some(Stop::Interrupt), CancelLevel::None) => {
+                render::note("stopping after what runs now; interrupt again to stop at once");
+                CancelLevel::Graceful
+            }
+            (Some(Stop::TimeUp), CancelLevel::None) => {
+                patience = Some(Instant::now() + GRACE);
+                CancelLevel::Graceful
+            }
+            (Some(_), CancelLevel::Immediate) => return (None, stopped.or(stop)),
+            _ => CancelLevel::Immediate,
+        };
+        stopped = stopped.or(stop);
         session.cancel(level).await;
-    }
-}
-
-fn exit_of(session: &Session, result: &Result<String, ExecuteError>) -> Exit {
-    match (session.status().status, result) {
-        (SessionState::Cancelled, _) => Exit::Interrupted,
-        (_, Err(ExecuteError::Turn(TurnError::Limit(_)))) => Exit::Refused,
-        (_, Err(_)) => Exit::Failure,
-        (_, Ok(_)) => Exit::Success,
-    }
-}
-
-fn print_text(result: &Result<String, ExecuteError>) {
-    match result {
-        Ok(answer) => render::out(answer),
-        Err(error) => render::error(error, None),
-    }
-}
-
-fn summary(opened: &OpenSession, result: &Result<String, ExecuteError>) -> Value {
-    let session = &opened.session;
-    let status = session.status();
-    json!({
-        "answer": result.as_ref().ok(),
-        "error": result.as_ref().err().map(ToString::to_string),
-        "status": status.status,
-        "session_id": session.id(),
-        "turn": status.turns,
-        "usage": {"input_tokens": status.total_input_tokens, "output_tokens": status.total_output_tokens},
-        "cost_usd": opened.cost(),
-        "tool_calls": status.tool_invocations,
-        "plan_hash": session.plan_hash(),
-        "load_report": session.report(),
-    })
-}
-
-/// Prints every record as one line: its kind as `type`, and what happened under that name.
-struct Lines;
-
-impl RecordTap for Lines {
-    fn record(&self, record: &Record) {
-        let Ok(Value::Object(body)) = serde_json::to_value(&record.body) else { return };
-        let mut line = json!({"type": null, "seq": record.seq, "ts": record.ts, "turn": record.turn});
-        if let (Value::Object(line), Some((kind, value))) = (&mut line, body.into_iter().next()) {
-            line.insert("type".to_owned(), Value::String(kind.clone()));
-            line.insert(kind, value);
-        }
-        render::json_line(&line);
     }
 }

@@ -2,23 +2,25 @@
 
 use std::sync::Arc;
 
-use amplifier_app::detect::Places;
+use amplifier_app::approval::{ApprovalPolicy, Approvals, Asker, GrantFile};
+use amplifier_app::detect::{DetectError, Filled, Places};
 use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
 use amplifier_app::prepare::PrepareOptions;
 use amplifier_app::prompt::PromptParts;
+use amplifier_app::store::SessionStore;
 use amplifier_app::{
     ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness,
-    detect, inquire, providers,
+    detect, inquire, overrides, providers,
 };
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 
 use super::load::Chosen;
-use crate::args::StartArgs;
+use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Tone};
 
 /// A session that is to be opened, new or again.
 pub struct Start {
@@ -37,7 +39,8 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let choice = &args.choice;
     let named = choice.bundle.is_some() || choice.profile.is_some() || choice.plan.is_some();
     if let (Some(id), false) = (&resumed, named) {
-        let which = Which::Resume(id.clone(), None);
+        let plan = kept_plan(args, id, &access)?;
+        let which = Which::Resume(id.clone(), plan.map(Box::new));
         return Ok(Start { access, which, prompt: None, resolver: None, lock: None, strictness });
     }
     if args.offline {
@@ -48,6 +51,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let chosen = Chosen::find(&args.choice, &access, options).await?;
     let mut plan = chosen.plan()?;
     choose_provider(args, &mut plan, &access.environment).await?;
+    set_values(args, &mut plan)?;
     let (prompt, resolver) = match &chosen {
         Chosen::File(_) => (None, None),
         Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),
@@ -63,6 +67,32 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), strictness })
 }
 
+/// The plan that a session was opened with, where the flags change something in it.
+fn kept_plan(args: &StartArgs, id: &SessionId, access: &Access) -> Result<Option<MountPlan>, Exit> {
+    if args.set.is_empty() && args.max_tokens.is_none() && args.max_cost.is_none() {
+        return Ok(None);
+    }
+    let store = SessionStore::new(access.home.clone());
+    let kept = store.open(id).and_then(|folder| store.plan(&folder));
+    let mut plan = kept.map_err(|error| refuse_to_open(&AppError::from(error)))?;
+    set_values(args, &mut plan)?;
+    Ok(Some(plan))
+}
+
+/// What the flags set in a plan that has its providers. What is set by path comes last: it is the most exact.
+fn set_values(args: &StartArgs, plan: &mut MountPlan) -> Result<(), Exit> {
+    if let Some(tokens) = args.max_tokens {
+        overrides::cap_answer(plan, tokens);
+    }
+    if let Some(most) = args.max_cost {
+        overrides::cap_cost(plan, most);
+    }
+    overrides::apply(plan, &args.set).map_err(|error| {
+        render::error(&error, error.hint());
+        Exit::Usage
+    })
+}
+
 /// The provider and the model that the person names, else the provider of the plan, else one that is found here.
 async fn choose_provider(
     args: &StartArgs,
@@ -75,21 +105,66 @@ async fn choose_provider(
         render::error(&error, Some("`amplifier provider list` shows the providers that are built in"));
         return Err(Exit::Usage);
     }
-    match detect::fill(plan, environment, &Places::of(environment)).await {
-        Ok(None) => {}
-        Ok(Some(found)) => {
-            let (module, reason) = (found.spec.module, found.reason);
-            render::note(&format!("note: no provider is named; `{module}` is used: {reason}"));
-        }
-        Err(error) => {
-            render::error(&error, error.hint());
-            return Err(Exit::Usage);
-        }
-    }
+    let places = Places::of(environment);
+    // Who wants a certain model, or nothing but what was asked for, does not want the demo.
+    let filled = if args.strict || args.model.is_some() {
+        let found = detect::fill(plan, environment, &places).await;
+        found.map(|found| found.map_or(Filled::Named, Filled::Found))
+    } else {
+        detect::fill_or_demo(plan, environment, &places).await
+    };
+    tell_who_answers(filled)?;
     if let Some(model) = &args.model {
         inquire::prefer_model(plan, model);
     }
     Ok(())
+}
+
+fn tell_who_answers(filled: Result<Filled, DetectError>) -> Result<(), Exit> {
+    match filled {
+        Ok(Filled::Named) => Ok(()),
+        Ok(Filled::Found(found)) => {
+            let (module, reason) = (found.spec.module, found.reason);
+            render::note(&format!("note: no provider is named; `{module}` is used: {reason}"));
+            Ok(())
+        }
+        Ok(Filled::Demo(nothing)) => {
+            render::note(
+                "note: no model is connected, so the built-in demo answers: it looks at this folder and thinks nothing",
+            );
+            render::note(
+                "  hint: `amplifier init` connects a model; `amplifier provider list` shows what was looked for",
+            );
+            nothing
+                .missed
+                .iter()
+                .for_each(|missed| render::detail(&format!("  {}: {}", missed.what, missed.reason)));
+            Ok(())
+        }
+        Err(error) => {
+            render::error(&error, error.hint());
+            Err(Exit::Usage)
+        }
+    }
+}
+
+/// Who answers when a tool needs permission: the policy that was named, else the person, else nobody.
+pub fn approvals(
+    args: &StartArgs,
+    access: &Access,
+    person: Option<Arc<dyn Asker>>,
+    display: Arc<dyn DisplaySystem>,
+) -> Arc<Approvals> {
+    let policy = match (args.approve, person) {
+        (Some(Approve::All), _) => ApprovalPolicy::All,
+        (Some(Approve::Safe), _) => ApprovalPolicy::Safe,
+        (Some(Approve::None), _) | (None, None) => ApprovalPolicy::None,
+        (None, Some(person)) => {
+            let kept = GrantFile::new(access.home.approvals());
+            return Arc::new(Approvals::of_person(person, kept, access.base.clone(), Some(display)));
+        }
+    };
+    Arc::new(Approvals::of_policy(policy, Some(display)))
 }
 
 /// What the front end of a session brings along.
@@ -117,6 +192,7 @@ impl Start {
             prompt: self.prompt,
             resolver: self.resolver,
             lock: self.lock,
+            origin: None,
         })
         .await
     }
@@ -153,7 +229,7 @@ pub fn tell_about(opened: &OpenSession) {
         let state = state.as_str().unwrap_or_default().replace('_', " ");
         render::note(&format!("note: tool `{}` was interrupted: {state}", call.tool));
     }
-    if !session.report().is_clean() {
+    if !session.report().is_clean() && render::tone() != Tone::Quiet {
         render::note("load report:");
         for entry in &session.report().modules {
             render::note(&format!("  {entry}"));

@@ -15,6 +15,9 @@ use crate::parts;
 
 /// A loaded machine may take long; nothing here waits longer than this.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// How soon the server is idle again when nobody listens any more. An answer to its end takes longer.
+#[cfg(unix)]
+const SOON: Duration = Duration::from_secs(15);
 
 /// The server. It ends when this process does, because its standard input ends then.
 pub struct Llama {
@@ -170,15 +173,13 @@ fn too_long_a_conversation_is_told_as_such() {
     );
 }
 
+/// Interrupts an answer of this plan in the middle, as a person would, and sees that the server stops working on it.
 #[cfg(unix)]
-#[test]
-fn a_cancel_in_the_middle_of_an_answer_reaches_the_server() {
-    let (llama, desk) = (llama(), Desk::new());
+pub fn interrupts(llama: &Llama, plan: &Value) {
+    let desk = Desk::new();
     until("the server is idle", || !llama.is_busy());
     let before = llama.given_up();
-    // Without an end of its own within the time of this test.
-    let endless = json!({"max_tokens": 1_900, "extra_body": {"ignore_eos": true}});
-    desk.plan("llama.json", &llama.plan("loop-streaming", endless));
+    desk.plan("llama.json", plan);
     let mut child =
         desk.spawn(&["run", "--plan", "llama.json", "--output", "jsonl", "Tell me a long story."]);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -193,6 +194,17 @@ fn a_cancel_in_the_middle_of_an_answer_reaches_the_server() {
     let rest: Vec<_> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
     assert!(rest.last().unwrap().contains("\"type\":\"result\""), "{rest:?}");
+    let began = Instant::now();
     until("the server has noticed", || !llama.is_busy());
+    assert!(began.elapsed() < SOON, "the server went on for {:?}", began.elapsed());
     assert!(llama.given_up() > before, "the server finished what nobody wanted any more");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_cancel_in_the_middle_of_an_answer_reaches_the_server() {
+    let llama = llama();
+    // Without an end of its own within the time of this test.
+    let endless = json!({"max_tokens": 1_900, "extra_body": {"ignore_eos": true}});
+    interrupts(&llama, &llama.plan("loop-streaming", endless));
 }

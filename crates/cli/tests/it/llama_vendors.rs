@@ -66,3 +66,13 @@ fn too_long_a_conversation_is_told_as_such_by_both() {
         assert!(ran.stderr.contains("ContextLengthError"), "{provider}: {}", ran.stderr);
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_cancel_in_the_middle_of_an_answer_of_either_reaches_the_server() {
+    let llama = llama();
+    for provider in PROVIDERS {
+        let endless = json!({"max_tokens": 1_900, "extra_body": {"ignore_eos": true}});
+        crate::llama::interrupts(&llama, &llama.plan_of(provider, "loop-streaming", endless));
+    }
+}

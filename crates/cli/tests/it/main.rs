@@ -9,9 +9,11 @@
 )]
 
 mod agents;
+mod approve;
 mod backup;
 mod bundle;
 mod cache;
+mod demo;
 mod desk;
 mod doctor;
 mod help;
@@ -27,5 +29,9 @@ mod processes;
 mod profile;
 mod provider;
 mod run;
+mod run_flags;
+mod run_lines;
 mod tool;
+mod tutorials;
 mod update;
+mod wrong;

@@ -154,7 +154,7 @@ fn wrong_calls_and_wrong_plans_are_exit_2_and_say_what_to_do() {
     let desk = Desk::new();
     desk.file("broken.json", "{").plan("empty.json", &json!({}));
     for args in [
-        &["run", "hi"][..],
+        &["run", "--strict", "hi"][..],
         &["run", "--plan", "missing.json", "hi"],
         &["run", "--plan", "broken.json", "hi"],
         &["run", "--plan", "empty.json", "hi"],

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use amplifier_protocol::event::{ApprovalDenied, ApprovalGranted, ApprovalRequired};
-use amplifier_protocol::hook::{ApprovalDefault, DEFAULT_APPROVAL_TIMEOUT, Question};
+use amplifier_protocol::hook::{ApprovalDefault, AskedCall, DEFAULT_APPROVAL_TIMEOUT, Question};
 use amplifier_protocol::text::shorten;
 use tokio::sync::{Semaphore, watch};
 
@@ -49,16 +49,21 @@ impl Drop for OpenQuestion<'_> {
 
 impl Coordinator {
     /// Puts every question in turn; the first refusal ends it.
-    pub(super) async fn ask_all(&self, questions: Vec<Sourced<Question>>, tool: Option<&str>) -> Decision {
+    pub(super) async fn ask_all(
+        &self,
+        questions: Vec<Sourced<Question>>,
+        call: Option<AskedCall>,
+    ) -> Decision {
         for Sourced { hook, item } in questions {
-            if let Verdict::Denied { reason } = self.ask(&item, tool).await {
+            let item = Question { call: call.clone(), ..item };
+            if let Verdict::Denied { reason } = self.ask(&item).await {
                 return Decision::Deny { reason, hook };
             }
         }
         Decision::Proceed
     }
 
-    async fn ask(&self, question: &Question, tool: Option<&str>) -> Verdict {
+    async fn ask(&self, question: &Question) -> Verdict {
         let key = format!("{}\u{0}{}", question.prompt, question.options.join("\u{0}"));
         let desk = &self.0.desk;
         loop {
@@ -88,7 +93,7 @@ impl Coordinator {
                 }
             };
             let taken_off = OpenQuestion { desk, key: &key };
-            let verdict = self.put(question, tool).await;
+            let verdict = self.put(question).await;
             if matches!(&verdict, Verdict::Granted { answer } if answer.eq_ignore_ascii_case("allow always"))
             {
                 lock(&desk.always).insert(key.clone());
@@ -99,8 +104,8 @@ impl Coordinator {
         }
     }
 
-    async fn put(&self, question: &Question, tool: Option<&str>) -> Verdict {
-        let tool_name = tool.map(str::to_owned);
+    async fn put(&self, question: &Question) -> Verdict {
+        let tool_name = question.call.as_ref().map(|call| call.tool_name.clone());
         let action = Some(question.prompt.clone());
         let asked = question.prompt.clone();
         self.report(ApprovalRequired { tool_name: tool_name.clone(), action: asked, risk_level: None }).await;

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use amplifier_protocol::event::{Event, HookFailed, PolicyViolation};
-use amplifier_protocol::hook::{HookAction, HookResult, Injection};
+use amplifier_protocol::hook::{AskedCall, HookAction, HookResult, Injection};
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::record::RecordBody;
+use amplifier_protocol::tool::Effects;
 use serde_json::{Map, Value};
 
 use super::Coordinator;
@@ -224,9 +225,8 @@ impl Coordinator {
         }
         self.show(outcome.messages).await;
         let mut decision = outcome.decision;
-        if decision == Decision::Proceed {
-            let tool = outcome.data.get("tool_name").and_then(Value::as_str);
-            decision = self.ask_all(outcome.questions, tool).await;
+        if decision == Decision::Proceed && !outcome.questions.is_empty() {
+            decision = self.ask_all(outcome.questions, self.asked_call(&outcome.data)).await;
         }
         let mut applied = Applied { decision, ephemeral: Vec::new(), held: Vec::new(), refused: Vec::new() };
         for injection in outcome.injections {
@@ -241,6 +241,14 @@ impl Coordinator {
             }
         }
         applied
+    }
+
+    /// The tool call that an event is about, for whoever is asked.
+    fn asked_call(&self, data: &Map<String, Value>) -> Option<AskedCall> {
+        let tool_name = data.get("tool_name").and_then(Value::as_str)?.to_owned();
+        let tool_input = data.get("tool_input").cloned().unwrap_or_default();
+        let effects = self.tool(&tool_name).map_or(Effects::UNKNOWN, |tool| tool.effects());
+        Some(AskedCall { tool_name, tool_input, effects })
     }
 
     /// Tells hooks and journal about something the kernel saw. Only messages of the answers have an effect, so a report

@@ -149,6 +149,7 @@ impl Gate {
             options: options.iter().map(|option| (*option).to_owned()).collect(),
             timeout: timeout.unwrap_or(PATIENCE),
             default: ApprovalDefault::Deny,
+            call: None,
         })
         .into()
     }

@@ -25,13 +25,22 @@ use serde_json::{Map, Value};
 
 mod answer;
 mod converse;
-mod script;
+pub(super) mod script;
 
 use crate::table::BuiltIn;
 use script::{Reply, Scripted};
 
-const NAME: &str = "mock";
-const MODEL: &str = "mock-1";
+/// Who answers when there is no script: the mock, or another provider without a model (`demo.rs`).
+pub(super) struct Persona {
+    pub(super) name: &'static str,
+    pub(super) display_name: &'static str,
+    pub(super) model: &'static str,
+    /// Makes an answer from the conversation.
+    pub(super) converse: fn(&ChatRequest) -> Reply,
+}
+
+const MOCK: Persona =
+    Persona { name: "mock", display_name: "Mock", model: "mock-1", converse: converse::reply };
 const CONTEXT_WINDOW: u64 = 200_000;
 const MAX_OUTPUT_TOKENS: u64 = 8_192;
 
@@ -65,15 +74,23 @@ enum OnExhausted {
     Error,
 }
 
-struct MockProvider {
+/// A provider that plays a script, or converses as its persona does.
+pub(super) struct MockProvider {
+    persona: Persona,
     config: Config,
     coordinator: Coordinator,
     played: AtomicUsize,
 }
 
 impl MockProvider {
+    /// A provider without a script.
+    pub(super) fn unscripted(persona: Persona, priority: Option<i64>, coordinator: Coordinator) -> Self {
+        let config = Config { priority, ..Config::default() };
+        Self { persona, config, coordinator, played: AtomicUsize::new(0) }
+    }
+
     fn model(&self) -> &str {
-        self.config.model.as_deref().unwrap_or(MODEL)
+        self.config.model.as_deref().unwrap_or(self.persona.model)
     }
 
     /// The entry for this request, or `None` when the conversation decides.
@@ -100,7 +117,7 @@ impl MockProvider {
         let reply = match self.next()? {
             Some(reply) => reply,
             None => {
-                made = converse::reply(request);
+                made = (self.persona.converse)(request);
                 &made
             }
         };
@@ -125,7 +142,7 @@ impl MockProvider {
     async fn tell_request(&self, request: &ChatRequest, cx: &ProviderCx) {
         if self.coordinator.listens(LlmRequest::NAME) {
             let told = LlmRequest {
-                provider: NAME.to_owned(),
+                provider: self.persona.name.to_owned(),
                 model: self.model().to_owned(),
                 message_count: u64::try_from(request.messages.len()).unwrap_or(u64::MAX),
                 request_id: Some(cx.request_id.clone()),
@@ -140,7 +157,7 @@ impl MockProvider {
     async fn tell_answer(&self, answer: &Result<ChatResponse, LlmError>, took: Duration, cx: &ProviderCx) {
         if self.coordinator.listens(LlmResponse::NAME) {
             let told = LlmResponse {
-                provider: NAME.to_owned(),
+                provider: self.persona.name.to_owned(),
                 model: self.model().to_owned(),
                 status: if answer.is_ok() { "ok" } else { "error" }.to_owned(),
                 duration_ms: took.as_secs_f64() * 1_000.0,
@@ -157,7 +174,7 @@ impl MockProvider {
 #[async_trait]
 impl Provider for MockProvider {
     fn name(&self) -> &str {
-        NAME
+        self.persona.name
     }
 
     fn info(&self) -> ProviderInfo {
@@ -170,8 +187,8 @@ impl Provider for MockProvider {
             defaults.insert("priority".to_owned(), Value::from(priority));
         }
         ProviderInfo {
-            id: NAME.to_owned(),
-            display_name: "Mock".to_owned(),
+            id: self.persona.name.to_owned(),
+            display_name: self.persona.display_name.to_owned(),
             credential_env_vars: Vec::new(),
             capabilities: ["tools", "streaming", "thinking", "local"].map(str::to_owned).to_vec(),
             defaults,
@@ -182,7 +199,7 @@ impl Provider for MockProvider {
     async fn list_models(&self) -> Result<Vec<ModelInfo>, LlmError> {
         Ok(vec![ModelInfo {
             id: self.model().to_owned(),
-            display_name: "Mock".to_owned(),
+            display_name: self.persona.display_name.to_owned(),
             context_window: CONTEXT_WINDOW,
             max_output_tokens: MAX_OUTPUT_TOKENS,
             capabilities: self.info().capabilities,
@@ -194,7 +211,7 @@ impl Provider for MockProvider {
         self.tell_request(&request, cx).await;
         let began = tokio::time::Instant::now();
         let answer = self.answer(&request, cx).await.map_err(|error| LlmError {
-            provider: Some(NAME.to_owned()),
+            provider: Some(self.persona.name.to_owned()),
             model: Some(self.model().to_owned()),
             ..error
         });
@@ -223,7 +240,7 @@ impl Module for Mock {
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         let config = cx.read_config(config)?;
         let (coordinator, played) = (cx.coordinator.clone(), AtomicUsize::new(0));
-        cx.mount_provider(Arc::new(MockProvider { config, coordinator, played }));
+        cx.mount_provider(Arc::new(MockProvider { persona: MOCK, config, coordinator, played }));
         Ok(Mounted::Ready)
     }
 }

@@ -11,46 +11,16 @@ use amplifier_protocol::stream::StreamEvent;
 use amplifier_testing::{TestCoordinator, conformance, wire};
 use serde_json::{Value, json};
 
+use crate::asking::{self, answered, hi, request};
 use crate::fault::{Act, FaultServer, delta, done, event, opened, refuses, says};
 use crate::fault_rows::session;
 use crate::kit::{built_in, object, stored};
 use crate::stage::offer;
 
-/// The provider, mounted in a hub of its own, and what it warned of.
-pub(crate) async fn provider(
-    server: &FaultServer,
-    more: Value,
-) -> (Arc<dyn Provider>, TestCoordinator, Vec<String>) {
-    let mut config =
-        json!({"base_url": server.url(), "model": "m", "min_retry_delay": 0.001, "max_retries": 1});
+async fn provider(server: &FaultServer, more: Value) -> (Arc<dyn Provider>, TestCoordinator, Vec<String>) {
+    let mut config = json!({"model": "m"});
     config.as_object_mut().unwrap().extend(object(more));
-    let hub = TestCoordinator::new();
-    let (mounted, warnings) = hub.mount(&*built_in("provider-chat-completions").await, config).await.unwrap();
-    assert_eq!(mounted, Mounted::Ready);
-    (hub.providers().remove(0).1, hub, warnings)
-}
-
-fn request(value: Value) -> ChatRequest {
-    serde_json::from_value(value).unwrap()
-}
-
-/// Asks, and gives the answer as JSON beside what came piece by piece.
-async fn ask(provider: &dyn Provider, request: ChatRequest) -> (Value, Vec<StreamEvent>) {
-    let (deltas, mut pieces) = DeltaSink::open();
-    let cx = ProviderCx { deltas, request_id: "r1".to_owned(), ..ProviderCx::default() };
-    let mut heard = Vec::new();
-    let mut call = std::pin::pin!(provider.complete(request, &cx));
-    let answer = loop {
-        tokio::select! {
-            biased;
-            Some(piece) = pieces.recv() => heard.push(piece),
-            answer = &mut call => break answer.unwrap(),
-        }
-    };
-    while let Ok(piece) = pieces.try_recv() {
-        heard.push(piece);
-    }
-    (serde_json::to_value(answer).unwrap(), heard)
+    asking::provider("provider-chat-completions", server, config).await
 }
 
 /// A request with everything in it.
@@ -85,7 +55,7 @@ async fn a_conversation_with_everything_goes_out_as_the_protocol_wants_it() {
         "extra_body": {"top_k": 3}, "parallel_tool_calls": "false", "cache_markers": true});
     let (provider, _hub, warnings) = provider(&server, more).await;
     assert!(warnings.is_empty(), "{warnings:?}");
-    ask(&*provider, everything()).await;
+    answered(&*provider, everything()).await;
     let asked = server.asked().remove(0);
     assert_eq!(asked.path, "/v1/chat/completions");
     for header in ["authorization: bearer k\r\n", "x-title: t\r\n", "content-type: application/json\r\n"] {
@@ -145,8 +115,7 @@ async fn thoughts_text_and_parallel_calls_are_joined_and_told_as_they_come() {
     ];
     let server = FaultServer::start(vec![acts.concat()]).await;
     let (provider, _hub, _) = provider(&server, json!({})).await;
-    let (answer, pieces) =
-        ask(&*provider, request(json!({"messages": [{"role": "user", "content": "hi"}]}))).await;
+    let (answer, pieces) = answered(&*provider, hi()).await;
     assert_eq!(
         answer["content"],
         json!([
@@ -186,8 +155,7 @@ async fn an_answer_in_one_piece_is_the_same_answer_with_its_cost() {
     let server = FaultServer::start(vec![refuses(200, &[], body)]).await;
     let prices = json!({"m": {"input": 1, "output": "2.5", "cache_read": "0.1"}});
     let (provider, hub, _) = provider(&server, json!({"use_streaming": "false", "prices": prices})).await;
-    let (answer, pieces) =
-        ask(&*provider, request(json!({"messages": [{"role": "user", "content": "hi"}]}))).await;
+    let (answer, pieces) = answered(&*provider, hi()).await;
     assert_eq!(server.asked()[0].body.get("stream"), None);
     assert_eq!(
         answer["content"],
@@ -217,8 +185,7 @@ async fn what_the_server_calls_nothing_gets_an_id_and_bad_arguments_stay_readabl
     ];
     let server = FaultServer::start(vec![acts.concat()]).await;
     let (provider, _hub, _) = provider(&server, json!({})).await;
-    let (answer, _) =
-        ask(&*provider, request(json!({"messages": [{"role": "user", "content": "hi"}]}))).await;
+    let (answer, _) = answered(&*provider, hi()).await;
     assert_eq!(
         answer["tool_calls"],
         json!([{"id": "call-r1-0", "name": "one", "arguments": {}}, {"id": "x", "name": "two", "arguments": "not json"}])
@@ -255,7 +222,7 @@ async fn every_block_of_a_stream_is_told_from_its_start_to_its_end() {
     let server = FaultServer::start(vec![acts.concat()]).await;
     let (provider, hub, _) = provider(&server, json!({})).await;
     let recorder = hub.recorder();
-    ask(&*provider, request(json!({"messages": [{"role": "user", "content": "hi"}]}))).await;
+    answered(&*provider, hi()).await;
     let told: Vec<_> = recorder
         .events("llm:*")
         .into_iter()
@@ -290,9 +257,7 @@ async fn a_cancel_closes_the_connection() {
     let (deltas, mut pieces) = DeltaSink::open();
     let cancel = CancelToken::new();
     let cx = ProviderCx { deltas, cancel: cancel.clone(), ..ProviderCx::default() };
-    let asking = tokio::spawn(async move {
-        provider.complete(request(json!({"messages": [{"role": "user", "content": "hi"}]})), &cx).await
-    });
+    let asking = tokio::spawn(async move { provider.complete(hi(), &cx).await });
     pieces.recv().await.unwrap();
     cancel.request_immediate();
     let error = asking.await.unwrap().unwrap_err();
@@ -306,7 +271,6 @@ async fn no_more_requests_run_at_once_than_the_key_allows() {
     let (one, hub, _) = provider(&server, json!({"max_concurrent_requests": 2})).await;
     let (other, _other_hub, _) = provider(&server, json!({"max_concurrent_requests": 2})).await;
     let recorder = hub.recorder();
-    let hi = || request(json!({"messages": [{"role": "user", "content": "hi"}]}));
     let mut calls = tokio::task::JoinSet::new();
     for provider in [one.clone(), other.clone()] {
         let request = hi();
@@ -349,7 +313,6 @@ async fn a_proxy_of_the_plan_is_used_and_one_of_the_environment_never_for_this_m
     let address = proxy.url().trim_end_matches("/v1").to_owned();
     let (through, _hub, _) =
         provider(&proxy, json!({"base_url": "http://service.invalid/v1", "proxy": address})).await;
-    let hi = || request(json!({"messages": [{"role": "user", "content": "hi"}]}));
     let answer = through.complete(hi(), &ProviderCx::default()).await.unwrap();
     assert_eq!(answer.visible_text(), "by proxy");
     assert_eq!(proxy.asked()[0].path, "http://service.invalid/v1/chat/completions");
@@ -416,8 +379,7 @@ async fn a_stream_in_ten_thousand_pieces_arrives_whole() {
     let acts = [vec![opened()], (0..10_000).map(chunk).collect(), done("length")].concat();
     let server = FaultServer::start(vec![acts]).await;
     let (provider, _hub, _) = provider(&server, json!({})).await;
-    let (answer, pieces) =
-        ask(&*provider, request(json!({"messages": [{"role": "user", "content": "hi"}]}))).await;
+    let (answer, pieces) = answered(&*provider, hi()).await;
     let expected: String = (0..10_000).map(|at| format!("{at} ")).collect();
     assert_eq!((answer["content"][0]["text"].as_str(), pieces.len()), (Some(expected.as_str()), 10_002));
     assert_eq!(answer["finish_reason"], json!("length"));

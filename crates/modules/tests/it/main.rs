@@ -8,6 +8,7 @@
 )]
 
 mod apply_patch;
+mod asking;
 mod bash;
 mod bash_ends;
 mod bash_sandbox;
@@ -21,6 +22,7 @@ mod fault_rows;
 mod filesystem;
 mod filesystem_changes;
 mod filesystem_patch;
+mod gemini;
 mod hooks_approval;
 mod hooks_backup;
 mod hooks_kit;

@@ -133,3 +133,71 @@ impl Event for UserNotification {
     const NAME: &'static str = "user:notification";
     const EMITTER: &'static str = APP;
 }
+
+/// What the application knows about a session beside its plan. A key that is absent stays as it was told before.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SessionDescribed {
+    /// The folder it was started in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<String>,
+    /// What it was started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<SessionOrigin>,
+    /// What the person calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where it branched off another session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkPoint>,
+}
+
+impl Event for SessionDescribed {
+    const NAME: &'static str = "session:described";
+    const EMITTER: &'static str = APP;
+}
+
+/// What a session was started from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionOrigin {
+    /// Which kind of thing.
+    pub kind: OriginKind,
+    /// Its reference, id or path, without credentials.
+    pub reference: String,
+    /// The hash of the plan as the origin gave it, before the person's choices were put in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_hash: Option<String>,
+}
+
+/// Which kind of thing a session was started from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginKind {
+    /// A bundle.
+    Bundle,
+    /// A profile of a collection.
+    Profile,
+    /// A mount plan in a file.
+    Plan,
+}
+
+/// Where a session branched off another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkPoint {
+    /// The other session.
+    pub session: SessionId,
+    /// The last turn they share.
+    pub turn: u64,
+}
+
+/// The conversation goes back to the end of an earlier turn. The next record that replaces the messages does it; nothing
+/// is deleted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionRewound {
+    /// The last turn that counts; 0 is the time before the first.
+    pub to: u64,
+}
+
+impl Event for SessionRewound {
+    const NAME: &'static str = "session:rewound";
+    const EMITTER: &'static str = APP;
+}

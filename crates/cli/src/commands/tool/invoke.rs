@@ -72,6 +72,7 @@ async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Ex
         prompt,
         resolver,
         lock: chosen.lock(),
+        origin: None,
     };
     open(request).await.map_err(|error| start::refuse_to_open(&error))
 }

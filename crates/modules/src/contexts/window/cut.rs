@@ -33,7 +33,16 @@ pub(super) fn shortened(message: &Message, keep: usize) -> Option<Message> {
             changed.then_some(Content::Blocks(cut))?
         }
     };
-    Some(Message { content, ..message.clone() })
+    // Field by field: a clone of the whole would copy the long text only to throw it away.
+    Some(Message {
+        role: message.role,
+        content,
+        name: message.name.clone(),
+        tool_call_id: message.tool_call_id.clone(),
+        tool_calls: message.tool_calls.clone(),
+        metadata: message.metadata.clone(),
+        extra: message.extra.clone(),
+    })
 }
 
 // Thinking, calls and blocks of unknown types are a service's own: it wants them back as they were.

@@ -17,8 +17,15 @@ const PINNED: &str = "openai:tool_search_items";
 
 enum Now {
     Kept,
-    Cut(Arc<Message>, u64),
+    Cut(Cut),
     Gone,
+}
+
+/// A shorter message, what it costs, and to how many characters its texts were cut.
+struct Cut {
+    message: Arc<Message>,
+    tokens: u64,
+    keep: usize,
 }
 
 pub(super) struct Draft<'a> {
@@ -117,6 +124,10 @@ impl<'a> Draft<'a> {
 
     /// Leaves out a message with all that belongs to it, unless some of that must stay.
     fn leave_out(&mut self, at: usize, limit: usize, level: u64) {
+        // What belongs together goes together, so the rest of it is gone too.
+        if matches!(self.now.get(at), Some(Now::Gone)) {
+            return;
+        }
         let group = self.shown.get(at).and_then(|shown| shown.group);
         let (first, last) = group.and_then(|group| self.groups.get(&group)).copied().unwrap_or((at, at));
         let belongs =
@@ -129,7 +140,7 @@ impl<'a> Draft<'a> {
             let Some(now) = self.now.get_mut(at) else { continue };
             let tokens = match now {
                 Now::Gone => continue,
-                Now::Cut(_, tokens) => *tokens,
+                Now::Cut(cut) => cut.tokens,
                 Now::Kept => self.shown.get(at).map_or(0, |shown| shown.tokens),
             };
             *now = Now::Gone;
@@ -212,7 +223,9 @@ impl<'a> Draft<'a> {
         let before = match now {
             Now::Gone => return,
             Now::Kept => shown.tokens,
-            Now::Cut(_, tokens) => *tokens,
+            // An earlier level did the same.
+            Now::Cut(cut) if cut.keep == keep => return,
+            Now::Cut(cut) => cut.tokens,
         };
         let Some(shorter) = shortened(&shown.stored, keep) else { return };
         let after = tokens(&shorter);
@@ -225,7 +238,7 @@ impl<'a> Draft<'a> {
                 false => self.numbers.cut += 1,
             }
         }
-        *now = Now::Cut(Arc::new(shorter), after);
+        *now = Now::Cut(Cut { message: Arc::new(shorter), tokens: after, keep });
         self.total = self.total.saturating_sub(before).saturating_add(after);
         self.numbers.level = self.numbers.level.max(level);
     }
@@ -238,7 +251,7 @@ impl<'a> Draft<'a> {
         for (shown, now) in self.shown.iter().zip(self.now) {
             match now {
                 Now::Kept => view.push(shown.clone()),
-                Now::Cut(message, tokens) => {
+                Now::Cut(Cut { message, tokens, .. }) => {
                     view.push(Shown { message, tokens, form: Form::Cut, ..shown.clone() });
                 }
                 Now::Gone => left_out.push(Arc::clone(&shown.stored)),

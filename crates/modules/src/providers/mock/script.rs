@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// One answer of a script: text, or an object that says more.
 #[derive(Debug, Serialize)]
-pub(super) struct Scripted(pub(super) Reply);
+pub(in crate::providers) struct Scripted(pub(in crate::providers) Reply);
 
 impl<'de> Deserialize<'de> for Scripted {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -39,21 +39,21 @@ impl JsonSchema for Scripted {
 /// Everything an answer may be.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Reply {
+pub(in crate::providers) struct Reply {
     /// The text.
-    pub(super) text: Option<String>,
+    pub(in crate::providers) text: Option<String>,
     /// A thought before the text.
-    pub(super) thinking: Option<String>,
+    pub(in crate::providers) thinking: Option<String>,
     /// Tools to call.
-    pub(super) tool_calls: Vec<ScriptedCall>,
+    pub(in crate::providers) tool_calls: Vec<ScriptedCall>,
     /// What it claims to have consumed; estimated from the conversation without.
-    pub(super) usage: Option<Usage>,
+    pub(in crate::providers) usage: Option<Usage>,
     /// How long it takes to answer.
-    pub(super) delay_ms: u64,
+    pub(in crate::providers) delay_ms: u64,
     /// Fail instead.
-    pub(super) error: Option<ScriptedError>,
+    pub(in crate::providers) error: Option<ScriptedError>,
     /// How the text is streamed: in how many pieces, or exactly these.
-    pub(super) chunks: Option<Chunks>,
+    pub(in crate::providers) chunks: Option<Chunks>,
 }
 
 impl Reply {
@@ -67,7 +67,7 @@ impl Reply {
     }
 
     /// The whole text.
-    pub(super) fn whole_text(&self) -> Option<Cow<'_, str>> {
+    pub(in crate::providers) fn whole_text(&self) -> Option<Cow<'_, str>> {
         match (&self.text, &self.chunks) {
             (Some(text), _) => Some(Cow::Borrowed(text)),
             (None, Some(Chunks::Pieces(pieces))) => Some(Cow::Owned(pieces.concat())),
@@ -79,22 +79,22 @@ impl Reply {
 /// A tool to call.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ScriptedCall {
+pub(in crate::providers) struct ScriptedCall {
     /// The tool.
     #[serde(alias = "tool")]
-    pub(super) name: String,
+    pub(in crate::providers) name: String,
     /// Its input.
     #[serde(default, alias = "input")]
-    pub(super) arguments: Map<String, Value>,
+    pub(in crate::providers) arguments: Map<String, Value>,
     /// The call's id; made up when absent.
     #[serde(default)]
-    pub(super) id: Option<String>,
+    pub(in crate::providers) id: Option<String>,
 }
 
 /// How a text is streamed.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Chunks {
+pub(in crate::providers) enum Chunks {
     /// In this many pieces.
     Count(usize),
     /// In these pieces.
@@ -103,7 +103,7 @@ pub(super) enum Chunks {
 
 impl Chunks {
     /// The pieces of a text; none of them empty.
-    pub(super) fn split<'a>(chunks: Option<&'a Self>, text: &'a str) -> Vec<&'a str> {
+    pub(in crate::providers) fn split<'a>(chunks: Option<&'a Self>, text: &'a str) -> Vec<&'a str> {
         let count = match chunks {
             Some(Self::Pieces(pieces)) => {
                 return pieces.iter().map(String::as_str).filter(|piece| !piece.is_empty()).collect();
@@ -122,7 +122,7 @@ impl Chunks {
 /// A failure to play.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ScriptedError {
+pub(in crate::providers) struct ScriptedError {
     /// The kind: a name of the taxonomy such as `RateLimitError`, or `rate_limit`.
     #[serde(deserialize_with = "read_kind")]
     #[schemars(with = "String")]
@@ -142,7 +142,7 @@ pub(super) struct ScriptedError {
 }
 
 impl ScriptedError {
-    pub(super) fn to_llm_error(&self) -> LlmError {
+    pub(in crate::providers) fn to_llm_error(&self) -> LlmError {
         let message = self.message.clone().unwrap_or_else(|| "scripted failure".to_owned());
         let mut error = LlmError::new(self.kind, message);
         error.retryable = self.retryable.unwrap_or(error.retryable);

@@ -51,7 +51,7 @@ impl Edit {
         self.check()?;
         let old = plain(&self.old_string);
         let source = Plain::of(text);
-        let found: Vec<_> = source.text.match_indices(&old).map(|(at, _)| at).collect();
+        let found: Vec<_> = source.text.match_indices(old.as_ref()).map(|(at, _)| at).collect();
         if found.is_empty() {
             return Err(Misfit::Absent { near: near(&source.text, &old) });
         }

@@ -1,4 +1,9 @@
 //! Line endings: a model writes line feeds, a file keeps what it has.
+//!
+//! Most texts hold no carriage return at all. That is found out first, for a byte is found much faster than a pair of them,
+//! and then nothing is copied.
+
+use std::borrow::Cow;
 
 /// How lines end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,17 +15,14 @@ pub(super) enum Ending {
 impl Ending {
     /// How most lines of a text end.
     pub(super) fn of(text: &str) -> Self {
-        let all = text.matches('\n').count();
-        let windows = text.matches("\r\n").count();
-        if windows * 2 > all { Self::CrLf } else { Self::Lf }
+        if windows(text) * 2 > feeds(text) { Self::CrLf } else { Self::Lf }
     }
 
     /// Whether not one line of a text ends otherwise.
     pub(super) fn is_everywhere_in(self, text: &str) -> bool {
-        let windows = text.matches("\r\n").count();
         match self {
-            Self::Lf => windows == 0,
-            Self::CrLf => windows == text.matches('\n').count(),
+            Self::Lf => windows(text) == 0,
+            Self::CrLf => windows(text) == feeds(text),
         }
     }
 
@@ -28,26 +30,37 @@ impl Ending {
     pub(super) fn write(self, text: &str) -> String {
         let plain = plain(text);
         match self {
-            Self::Lf => plain,
+            Self::Lf => plain.into_owned(),
             Self::CrLf => plain.replace('\n', "\r\n"),
         }
     }
 }
 
+fn feeds(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+fn windows(text: &str) -> usize {
+    if text.contains('\r') { text.matches("\r\n").count() } else { 0 }
+}
+
 /// A text with line feeds only.
-pub(super) fn plain(text: &str) -> String {
-    text.replace("\r\n", "\n")
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
+    if text.contains('\r') { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) }
 }
 
 /// A text with line feeds only, and the way back to the places of the original.
-pub(super) struct Plain {
-    pub(super) text: String,
+pub(super) struct Plain<'a> {
+    pub(super) text: Cow<'a, str>,
     /// Where a line feed stands that was more, in order.
     widened: Vec<usize>,
 }
 
-impl Plain {
-    pub(super) fn of(original: &str) -> Self {
+impl<'a> Plain<'a> {
+    pub(super) fn of(original: &'a str) -> Self {
+        if !original.contains('\r') {
+            return Self { text: Cow::Borrowed(original), widened: Vec::new() };
+        }
         let mut text = String::with_capacity(original.len());
         let mut widened = Vec::new();
         for piece in original.split_inclusive("\r\n") {
@@ -60,7 +73,7 @@ impl Plain {
                 None => text.push_str(piece),
             }
         }
-        Self { text, widened }
+        Self { text: Cow::Owned(text), widened }
     }
 
     /// The place in the original.

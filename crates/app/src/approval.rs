@@ -1,0 +1,228 @@
+//! Who answers when a session asks whether it may: a policy that needs nobody, or a person with a memory.
+//!
+//! Hooks decide what is asked about, the kernel asks and keeps the time; this file only answers. It draws nothing: a front
+//! end brings an [`Asker`] that puts the question and says what was chosen. What was allowed for good is kept by
+//! `approval/grants.rs`.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use amplifier_core::contracts::{ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem};
+use amplifier_protocol::hook::{AskedCall, MessageLevel, Question};
+use amplifier_protocol::text::shorten;
+use amplifier_protocol::tool::{EffectClass, Effects};
+use async_trait::async_trait;
+
+mod grants;
+
+pub use grants::{Grant, GrantFile, GrantsError};
+
+/// How much of a question is told when nobody was asked, in characters.
+const TOLD: usize = 160;
+
+/// What happens to questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalPolicy {
+    /// The person decides.
+    Ask,
+    /// Every answer is yes. What a rule denies stays denied.
+    All,
+    /// Yes to tools that declare to change nothing, no to the others.
+    Safe,
+    /// Every answer is no.
+    None,
+}
+
+/// What the person chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes, this time.
+    Once,
+    /// Yes, and from now on until the session ends.
+    Session,
+    /// Yes, and in this folder from now on.
+    Always,
+    /// No.
+    No,
+}
+
+/// Puts a question to a person, on whatever there is.
+#[async_trait]
+pub trait Asker: Send + Sync {
+    /// Puts the question and waits for the choice. Dropped when the time is up or the turn is stopped.
+    async fn ask(&self, question: &Question) -> Result<Answer, ApprovalError>;
+}
+
+/// The approval system of a front end.
+pub struct Approvals {
+    policy: ApprovalPolicy,
+    asker: Option<Arc<dyn Asker>>,
+    display: Option<Arc<dyn DisplaySystem>>,
+    kept: Option<GrantFile>,
+    folder: PathBuf,
+    session: Mutex<BTreeSet<Grant>>,
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl Approvals {
+    /// A policy that asks nobody. What it refuses is told on the display, with what would allow it.
+    pub fn of_policy(policy: ApprovalPolicy, display: Option<Arc<dyn DisplaySystem>>) -> Self {
+        Self {
+            policy,
+            asker: None,
+            display,
+            kept: None,
+            folder: PathBuf::new(),
+            session: Mutex::default(),
+            told: Mutex::default(),
+        }
+    }
+
+    /// A person decides, and what was allowed for good in this folder is kept in the file.
+    pub fn of_person(
+        asker: Arc<dyn Asker>,
+        kept: GrantFile,
+        folder: PathBuf,
+        display: Option<Arc<dyn DisplaySystem>>,
+    ) -> Self {
+        Self { asker: Some(asker), kept: Some(kept), folder, ..Self::of_policy(ApprovalPolicy::Ask, display) }
+    }
+
+    /// Allows something until the session ends, as if the person had said so.
+    pub fn allow_in_session(&self, grant: Grant) {
+        lock(&self.session).insert(grant);
+    }
+
+    /// What was allowed until the session ends.
+    pub fn allowed_in_session(&self) -> Vec<Grant> {
+        lock(&self.session).iter().cloned().collect()
+    }
+
+    async fn put(&self, asker: &dyn Asker, question: &Question) -> Result<String, ApprovalError> {
+        let grant = question.call.as_ref().map(Grant::of);
+        if let Some(grant) = &grant
+            && self.is_allowed(grant).await
+        {
+            return Ok(yes(question, Scope::Once));
+        }
+        match (asker.ask(question).await?, grant) {
+            (Answer::No, _) => Ok(no(question)),
+            (Answer::Once, _) | (_, None) => Ok(yes(question, Scope::Once)),
+            (Answer::Session, Some(grant)) => {
+                self.allow_in_session(grant);
+                Ok(yes(question, Scope::Session))
+            }
+            (Answer::Always, Some(grant)) => {
+                self.allow_in_session(grant.clone());
+                self.keep(grant).await;
+                Ok(yes(question, Scope::Session))
+            }
+        }
+    }
+
+    async fn is_allowed(&self, grant: &Grant) -> bool {
+        if lock(&self.session).contains(grant) {
+            return true;
+        }
+        let Some(kept) = self.kept.clone() else { return false };
+        let (folder, wanted) = (self.folder.clone(), grant.clone());
+        let looked = tokio::task::spawn_blocking(move || kept.holds(&folder, &wanted)).await;
+        match looked {
+            Ok(Ok(held)) => held,
+            // What cannot be read allows nothing; the person is asked and told why.
+            Ok(Err(error)) => {
+                self.tell(format!("what was always allowed is not known: {error}")).await;
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    async fn keep(&self, grant: Grant) {
+        let Some(kept) = self.kept.clone() else { return };
+        let folder = self.folder.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || kept.add(&folder, grant)).await {
+            self.tell(format!("allowed for this session only: {error}")).await;
+        }
+    }
+
+    async fn refuse(&self, question: &Question, cure: &str) -> Result<String, ApprovalError> {
+        let what = question.prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.tell(format!("not allowed: {}; {cure}", shorten(&what, TOLD))).await;
+        Err(ApprovalError::Unavailable { message: format!("nobody can be asked here; {cure}") })
+    }
+
+    async fn tell(&self, message: String) {
+        let is_news = lock(&self.told).insert(message.clone());
+        if let Some(display) = self.display.as_ref().filter(|_| is_news) {
+            let (level, source) = (MessageLevel::Warning, "approval".to_owned());
+            display.show_message(DisplayMessage { message, level, source }).await;
+        }
+    }
+}
+
+#[async_trait]
+impl ApprovalSystem for Approvals {
+    async fn request_approval(&self, question: Question) -> Result<String, ApprovalError> {
+        let is_safe = question.call.as_ref().is_some_and(|call| only_reads(call.effects));
+        match (self.policy, &self.asker) {
+            (ApprovalPolicy::All, _) => Ok(yes(&question, Scope::Once)),
+            (ApprovalPolicy::Safe, _) if is_safe => Ok(yes(&question, Scope::Once)),
+            (ApprovalPolicy::Safe, _) => self.refuse(&question, "`--approve all` allows it").await,
+            (ApprovalPolicy::Ask, Some(asker)) => self.put(asker.as_ref(), &question).await,
+            (ApprovalPolicy::Ask | ApprovalPolicy::None, _) if is_safe => {
+                self.refuse(&question, "`--approve safe` or `--approve all` allows it").await
+            }
+            (ApprovalPolicy::Ask | ApprovalPolicy::None, _) => {
+                self.refuse(&question, "`--approve all` allows it").await
+            }
+        }
+    }
+}
+
+/// Whether a tool declares to change nothing and to start nothing. Talking to other machines to look something up counts.
+pub fn only_reads(effects: Effects) -> bool {
+    matches!(effects.class, EffectClass::Pure | EffectClass::Read) && !effects.writes && !effects.executes
+}
+
+/// What an answer covers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Once,
+    Session,
+}
+
+/// The option that grants, as it was offered.
+fn yes(question: &Question, scope: Scope) -> String {
+    let wanted: &[&str] = match scope {
+        Scope::Once => &["allow once", "allow", "allow always"],
+        Scope::Session => &["allow always", "allow", "allow once"],
+    };
+    let offered = |want: &&str| question.options.iter().find(|option| option.eq_ignore_ascii_case(want));
+    wanted.iter().find_map(|want| offered(&want)).cloned().unwrap_or_else(|| "Allow".to_owned())
+}
+
+/// The option that refuses, as it was offered.
+fn no(question: &Question) -> String {
+    let refuses = |option: &&String| !option.to_ascii_lowercase().starts_with("allow");
+    question.options.iter().find(refuses).cloned().unwrap_or_else(|| "Deny".to_owned())
+}
+
+impl Grant {
+    /// What allowing this call for longer covers: exactly this input where programs are started, else every call of the
+    /// tool.
+    pub fn of(call: &AskedCall) -> Self {
+        let input = call.effects.executes.then(|| call.tool_input.to_string());
+        Self { tool: call.tool_name.clone(), input }
+    }
+}
+
+// A panic cannot leave a set half changed: every change is one insert.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "approval_tests.rs"]
+mod tests;

@@ -1,0 +1,110 @@
+//! What a person allowed for good, by folder: a file in the home that no session reads or writes by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::{Durability, FileError, create_private_dir, private, write_atomic};
+
+const VERSION: u32 = 1;
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// How many a folder may have; whoever needs more wants `--approve all`.
+const MAX_GRANTS: usize = 10_000;
+
+/// Something that is allowed: a tool, or one input of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Grant {
+    /// The tool.
+    pub tool: String,
+    /// The whole input, as text; without it every call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+}
+
+/// The file, by its path.
+#[derive(Debug, Clone)]
+pub struct GrantFile(PathBuf);
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrantsError {
+    /// The disk refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It is not what we write.
+    #[error("`{}` is not readable: {message}; remove it to be asked again", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// There is no room for another.
+    #[error("`{}` holds {MAX_GRANTS} permissions for this folder already", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    version: u32,
+    #[serde(default)]
+    folders: BTreeMap<PathBuf, BTreeSet<Grant>>,
+}
+
+impl GrantFile {
+    /// The file at this path; it need not be there yet.
+    pub fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// Whether something is allowed in a folder.
+    pub fn holds(&self, folder: &Path, grant: &Grant) -> Result<bool, GrantsError> {
+        Ok(self.read()?.folders.get(folder).is_some_and(|grants| grants.contains(grant)))
+    }
+
+    /// Adds to what the file holds now: other processes write to it as well.
+    pub fn add(&self, folder: &Path, grant: Grant) -> Result<(), GrantsError> {
+        if let Some(above) = self.0.parent() {
+            create_private_dir(above)?;
+        }
+        let beside = self.0.with_extension("lock");
+        let lock = private().write(true).create(true).truncate(false).open(&beside);
+        let lock = lock.map_err(FileError::at("open", &beside))?;
+        lock.lock().map_err(FileError::at("lock", &beside))?;
+        let mut kept = self.read()?;
+        let grants = kept.folders.entry(folder.to_owned()).or_default();
+        if grants.len() >= MAX_GRANTS {
+            return Err(GrantsError::Full { path: self.0.clone() });
+        }
+        grants.insert(grant);
+        kept.version = VERSION;
+        let text = serde_json::to_vec_pretty(&kept).map_err(|error| self.unreadable(&error))?;
+        Ok(write_atomic(&self.0, &text, Durability::Synced)?)
+    }
+
+    fn read(&self) -> Result<Kept, GrantsError> {
+        let bytes = match std::fs::metadata(&self.0) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Kept::default()),
+            Err(error) => return Err(FileError::at("read", &self.0)(error).into()),
+            Ok(about) => about.len(),
+        };
+        if bytes > MAX_BYTES {
+            return Err(self.unreadable(&"it is too large"));
+        }
+        let text = std::fs::read(&self.0).map_err(FileError::at("read", &self.0))?;
+        let kept: Kept = serde_json::from_slice(&text).map_err(|error| self.unreadable(&error))?;
+        if kept.version > VERSION {
+            return Err(self.unreadable(&format!("version {} is newer than this program", kept.version)));
+        }
+        Ok(kept)
+    }
+
+    fn unreadable(&self, message: &dyn std::fmt::Display) -> GrantsError {
+        GrantsError::Unreadable { path: self.0.clone(), message: message.to_string() }
+    }
+}

@@ -1,0 +1,97 @@
+//! What is answered, to whom, and what is remembered.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use super::*;
+
+fn question(tool: &str, command: &str, effects: Effects) -> Question {
+    let call = AskedCall { tool_name: tool.to_owned(), tool_input: json!({ "command": command }), effects };
+    let options = ["Allow once", "Allow always", "Deny"].map(str::to_owned).to_vec();
+    Question { prompt: format!("Run {command}?"), options, call: Some(call), ..Question::default() }
+}
+
+/// Says what it is told to say, and counts.
+struct Says(Answer, AtomicUsize);
+
+#[async_trait]
+impl Asker for Says {
+    async fn ask(&self, _question: &Question) -> Result<Answer, ApprovalError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        Ok(self.0)
+    }
+}
+
+fn person(answer: Answer, file: &std::path::Path, folder: &str) -> (Approvals, Arc<Says>) {
+    let says = Arc::new(Says(answer, AtomicUsize::new(0)));
+    let kept = GrantFile::new(file.to_owned());
+    (Approvals::of_person(says.clone(), kept, PathBuf::from(folder), None), says)
+}
+
+#[tokio::test]
+async fn a_policy_answers_by_what_a_tool_declares() {
+    let network = Effects { class: EffectClass::Read, network: true, ..Effects::PURE };
+    for (policy, effects, allowed) in [
+        (ApprovalPolicy::All, Effects::UNKNOWN, true),
+        (ApprovalPolicy::Safe, Effects::READS, true),
+        (ApprovalPolicy::Safe, network, true),
+        (ApprovalPolicy::Safe, Effects::WRITES, false),
+        (ApprovalPolicy::Safe, Effects::UNKNOWN, false),
+        (ApprovalPolicy::None, Effects::READS, false),
+        (ApprovalPolicy::None, Effects::WRITES, false),
+        (ApprovalPolicy::Ask, Effects::WRITES, false),
+    ] {
+        let answer = Approvals::of_policy(policy, None).request_approval(question("t", "x", effects)).await;
+        match answer {
+            Ok(answer) => assert!(allowed && answer == "Allow once", "{policy:?} {answer}"),
+            Err(error) => assert!(!allowed && error.to_string().contains("--approve"), "{policy:?} {error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_about_no_call_is_not_safe() {
+    let approvals = Approvals::of_policy(ApprovalPolicy::Safe, None);
+    assert!(approvals.request_approval(Question::default()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_yes_for_the_session_covers_the_command_and_no_other() {
+    let temp = tempfile::tempdir().unwrap();
+    let (approvals, says) = person(Answer::Session, &temp.path().join("a.json"), "/w");
+    for (command, asked) in [("ls", 1), ("ls", 1), ("rm", 2)] {
+        let answer = approvals.request_approval(question("bash", command, Effects::UNKNOWN)).await.unwrap();
+        assert!(answer.starts_with("Allow"), "{answer}");
+        assert_eq!(says.1.load(Ordering::Relaxed), asked, "{command}");
+    }
+    // A tool that starts nothing is covered as a whole.
+    for (path, asked) in [("a", 3), ("b", 3)] {
+        approvals.request_approval(question("write_file", path, Effects::WRITES)).await.unwrap();
+        assert_eq!(says.1.load(Ordering::Relaxed), asked, "{path}");
+    }
+    assert!(!temp.path().join("a.json").exists());
+}
+
+#[tokio::test]
+async fn a_yes_for_good_is_known_to_the_next_session_in_the_same_folder() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("state/a.json");
+    let (first, _) = person(Answer::Always, &file, "/w");
+    first.request_approval(question("bash", "make", Effects::UNKNOWN)).await.unwrap();
+    for (folder, asked) in [("/w", 0), ("/elsewhere", 1)] {
+        let (next, says) = person(Answer::No, &file, folder);
+        let answer = next.request_approval(question("bash", "make", Effects::UNKNOWN)).await.unwrap();
+        assert_eq!((says.1.load(Ordering::Relaxed), answer == "Deny"), (asked, asked == 1), "{folder}");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_file_allows_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("a.json");
+    std::fs::write(&file, "{").unwrap();
+    let (approvals, says) = person(Answer::No, &file, "/w");
+    let answer = approvals.request_approval(question("bash", "make", Effects::UNKNOWN)).await.unwrap();
+    assert_eq!((answer.as_str(), says.1.load(Ordering::Relaxed)), ("Deny", 1));
+}

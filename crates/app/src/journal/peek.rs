@@ -1,0 +1,81 @@
+//! Lines of a journal looked at without being read: number, time, turn and kind, in the memory of one line. Whoever wants
+//! what a line says asks for its record. Most readers of a long journal want a few kinds of records out of many.
+
+use amplifier_protocol::record::Record;
+use amplifier_protocol::time::Timestamp;
+
+use super::blobs::Blobs;
+use super::error::JournalFileError;
+use super::line::Frame;
+use super::lines::{Lines, Step};
+use crate::paths::SessionFolder;
+
+/// Looks at the lines of a journal in order. It ends before a torn last line.
+pub struct Peeker {
+    lines: Lines,
+    blobs: Blobs,
+    from: u64,
+}
+
+/// A line that was looked at.
+pub struct Peek<'a> {
+    pub seq: u64,
+    pub ts: Timestamp,
+    pub turn: u64,
+    frame: Frame,
+    lines: &'a Lines,
+    blobs: &'a Blobs,
+}
+
+impl Peeker {
+    /// From the first line.
+    pub fn open(folder: &SessionFolder) -> Result<Self, JournalFileError> {
+        Ok(Self { lines: Lines::from_start(folder)?, blobs: Blobs::new(folder.blobs()), from: 1 })
+    }
+
+    /// From the record `seq` on, without reading all before it.
+    pub fn from_seq(folder: &SessionFolder, seq: u64) -> Result<Self, JournalFileError> {
+        Ok(Self { lines: Lines::near(folder, seq)?, blobs: Blobs::new(folder.blobs()), from: seq })
+    }
+
+    /// The next line; nothing at the end.
+    pub fn next_line(&mut self) -> Result<Option<Peek<'_>>, JournalFileError> {
+        loop {
+            match self.lines.step()? {
+                Step::End { .. } => return Ok(None),
+                Step::Line(frame) if frame.seq < self.from => {}
+                Step::Line(frame) => {
+                    let Frame { seq, ts, turn, .. } = frame;
+                    return Ok(Some(Peek { seq, ts, turn, frame, lines: &self.lines, blobs: &self.blobs }));
+                }
+            }
+        }
+    }
+}
+
+impl Peek<'_> {
+    /// The body as it stands in the line, large values still apart.
+    pub fn text(&self) -> &str {
+        self.lines.body(&self.frame)
+    }
+
+    /// The key of the body, such as `message` or `event`.
+    pub fn kind(&self) -> &str {
+        first_string(self.text())
+    }
+
+    /// The name of an event; nothing for other records.
+    pub fn event(&self) -> Option<&str> {
+        let rest = self.text().strip_prefix(r#"{"event":{"name":"#)?;
+        Some(first_string(rest))
+    }
+
+    /// The whole record, large values back in place.
+    pub fn record(self) -> Result<Record, JournalFileError> {
+        self.lines.record(self.frame, self.blobs)
+    }
+}
+
+fn first_string(text: &str) -> &str {
+    text.split('"').nth(1).unwrap_or_default()
+}

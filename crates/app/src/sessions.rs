@@ -1,0 +1,160 @@
+//! What people do with sessions beside talking in them: find, list, fork, rewind, export, search, rename, delete.
+//!
+//! Everything here reads the journal, adds records to it, or makes and removes whole folders; nothing is changed in place.
+//! Opening a session is `open.rs`'s business; the folders and their views are `store.rs`'s.
+
+use std::path::PathBuf;
+
+use amplifier_core::contracts::ContextError;
+use amplifier_core::journal::JournalError;
+use amplifier_protocol::ids::{NameError, SessionId};
+
+use crate::files::FileError;
+use crate::journal::{JournalFileError, LeaseError, Owner};
+use crate::store::StoreError;
+
+mod describe;
+pub mod drift;
+pub mod export;
+mod find;
+mod fork;
+pub(crate) mod index;
+mod list;
+mod remove;
+mod rewind;
+pub mod search;
+pub mod story;
+mod turns;
+
+pub use describe::{MAX_NAME_CHARS, checked_name, rename};
+pub use find::{newest, resolve};
+pub use fork::{ForkRequest, Forked, fork};
+pub use list::{Children, Listed, Listing, Scope, list, look, tree};
+pub use remove::{Removal, delete, family, older_than, size_of, sweep};
+pub use rewind::{FilesBack, Rewound, files_back, rewind};
+pub(crate) use turns::Cut;
+pub use turns::{Turn, turns};
+
+/// Why something could not be done with a session.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// No id begins like this.
+    #[error("no session begins with `{text}`")]
+    Unknown {
+        /// What was asked for.
+        text: String,
+        /// The ids that come closest.
+        near: Vec<SessionId>,
+    },
+    /// Several ids begin like this.
+    #[error("{} sessions begin with `{text}`", candidates.len())]
+    Ambiguous {
+        /// What was asked for.
+        text: String,
+        /// The sessions, newest first.
+        candidates: Vec<SessionId>,
+    },
+    /// The text can be no id.
+    #[error(transparent)]
+    Id(#[from] NameError),
+    /// No session was started in this folder or below it.
+    #[error("no session was started in `{}` or below it", project.display())]
+    NoneHere {
+        /// The folder.
+        project: PathBuf,
+    },
+    /// The session has no such turn.
+    #[error("session `{id}` has no turn {turn}; its last one is {last}")]
+    NoTurn {
+        /// The session.
+        id: SessionId,
+        /// What was asked for.
+        turn: u64,
+        /// The last there is.
+        last: u64,
+    },
+    /// The text can be no name of a session.
+    #[error("`{name}` is no name for a session: {reason}")]
+    Name {
+        /// The text.
+        name: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// Somebody else has the session.
+    #[error("session `{id}` is in use by {owner}")]
+    InUse {
+        /// The session.
+        id: SessionId,
+        /// Who.
+        owner: Owner,
+    },
+    /// The journal of the session is not there.
+    #[error("session `{id}` has no journal")]
+    NoJournal {
+        /// The session.
+        id: SessionId,
+    },
+    /// What an export is written to refused.
+    #[error("the export could not be written")]
+    Write(#[source] std::io::Error),
+    /// The context of an open session refused.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+    #[error(transparent)]
+    Record(#[from] JournalError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Journal(#[from] JournalFileError),
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl SessionError {
+    /// What the person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown { near, .. } if near.is_empty() => {
+                "`amplifier session list --all` shows every session of this home".to_owned()
+            }
+            Self::Unknown { near, .. } => format!("the nearest are {}", quoted(near)),
+            Self::Ambiguous { .. } => "give more of the id".to_owned(),
+            Self::Id(_) => {
+                "`amplifier session list` shows the ids; the beginning of one is enough".to_owned()
+            }
+            Self::NoneHere { .. } => "`amplifier session list --all` shows those of other folders".to_owned(),
+            Self::NoTurn { id, .. } => format!("`amplifier session show {id}` lists its turns"),
+            Self::InUse { .. } => "end it there first; it can still be listed, shown and exported".to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// Whether it was asked in a wrong way, and nothing is wrong with the session.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Unknown { .. }
+                | Self::Ambiguous { .. }
+                | Self::Id(_)
+                | Self::NoneHere { .. }
+                | Self::NoTurn { .. }
+                | Self::Name { .. }
+        )
+    }
+
+    /// Names the session of a lease that somebody else has.
+    pub(crate) fn about(id: &SessionId) -> impl FnOnce(JournalFileError) -> Self {
+        let id = id.clone();
+        move |error| match error {
+            JournalFileError::Lease(LeaseError::Held { owner: Some(owner), .. }) => Self::InUse { id, owner },
+            error => error.into(),
+        }
+    }
+}
+
+fn quoted(ids: &[SessionId]) -> String {
+    let quoted: Vec<_> = ids.iter().map(|id| format!("`{id}`")).collect();
+    quoted.join(", ")
+}

@@ -1,0 +1,89 @@
+//! What is told about a session after the fact: its name. One record in its journal, written by whoever has its lease.
+
+use amplifier_core::clock::Clock;
+use amplifier_core::journal::Journal;
+use amplifier_core::redact::redact;
+use amplifier_protocol::event::{Event, SessionDescribed};
+use amplifier_protocol::ids::{EventName, SessionId};
+use amplifier_protocol::record::{Record, RecordBody};
+use serde::Serialize;
+
+use super::{Cut, SessionError, index};
+use crate::clock::SystemClock;
+use crate::journal::{FileJournal, Owner};
+use crate::paths::SessionFolder;
+use crate::store::{Metadata, SessionStore, StoreError, update_views};
+
+/// The longest name, in characters.
+pub const MAX_NAME_CHARS: usize = 80;
+
+/// A name of a session as it is kept: one line, not empty, not too long.
+pub fn checked_name(name: &str) -> Result<String, SessionError> {
+    let line = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    let refuse = |reason| Err(SessionError::Name { name: name.to_owned(), reason });
+    if line.is_empty() {
+        return refuse("it is empty");
+    }
+    if line.chars().any(char::is_control) {
+        return refuse("it holds control characters");
+    }
+    if line.chars().count() > MAX_NAME_CHARS {
+        return refuse("it is longer than 80 characters");
+    }
+    Ok(line)
+}
+
+/// Gives a session a name. Refused while somebody else has it.
+pub fn rename(store: &SessionStore, id: &SessionId, name: &str) -> Result<Metadata, SessionError> {
+    let name = Some(checked_name(name)?);
+    let folder = store.open(id)?;
+    let told = SessionDescribed { name, ..SessionDescribed::default() };
+    let (journal, _) = own(&folder, id, "amplifier session rename")?;
+    let end = Cut::at_end(&folder, id)?;
+    write(&journal, end, &[event(&told)])?;
+    refresh(store, id, &folder)
+}
+
+/// Takes the session's lease and opens its journal for writing.
+pub(super) fn own(
+    folder: &SessionFolder,
+    id: &SessionId,
+    program: &str,
+) -> Result<(FileJournal, u64), SessionError> {
+    if !folder.events().exists() {
+        return Err(SessionError::NoJournal { id: id.clone() });
+    }
+    let owner = Owner::this_process(program, SystemClock::default().now());
+    let (journal, opened) = FileJournal::open(folder, owner).map_err(SessionError::about(id))?;
+    Ok((journal, opened.last_seq))
+}
+
+/// The record of an event, without secrets, as the kernel would make it.
+pub(super) fn event<E: Event + Serialize>(event: &E) -> RecordBody {
+    let data = serde_json::to_value(event).unwrap_or_default();
+    RecordBody::Event { name: EventName::of::<E>(), data: redact(&data) }
+}
+
+/// Adds records after the end of a journal, all durable when it returns.
+pub(super) fn write(journal: &FileJournal, end: Cut, bodies: &[RecordBody]) -> Result<(), SessionError> {
+    let clock = SystemClock::default();
+    for (seq, body) in (end.seq + 1..).zip(bodies) {
+        journal.append(&Record { seq, ts: clock.now(), turn: end.turn, body: body.clone() })?;
+    }
+    Ok(journal.sync_now()?)
+}
+
+/// Brings the views of a session up to its journal and tells the index. Only the holder of the lease may call it.
+pub(super) fn refresh(
+    store: &SessionStore,
+    id: &SessionId,
+    folder: &SessionFolder,
+) -> Result<Metadata, SessionError> {
+    update_views(folder)?;
+    let metadata = store.metadata(id).map_err(|error| match error {
+        StoreError::File(error) if error.is_missing() => SessionError::NoJournal { id: id.clone() },
+        error => error.into(),
+    })?;
+    index::Index::of(store.home()).note(&[index::Note::closed(&metadata)]);
+    Ok(metadata)
+}

@@ -1,0 +1,119 @@
+//! A fork: another session that begins with the same turns. It gets a copy of the journal up to its end, so it can be
+//! resumed, rewound, replayed and exported like the one it came from; neither knows of the other's turns after that.
+//!
+//! It is made in a folder that is no session yet and gets its name when it is whole, so a kill leaves no half of one.
+
+use std::path::Path;
+
+use amplifier_core::clock::Clock;
+use amplifier_protocol::event::{ForkPoint, SessionDescribed};
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::record::{Record, RecordBody};
+
+use super::SessionError;
+use super::describe::{checked_name, event, own, write};
+use super::index::{Index, Note};
+use super::turns::Cut;
+use crate::clock::SystemClock;
+use crate::files::{FileError, create_private_dir, sync_dir};
+use crate::journal::{Lease, RecordReader, copy_beginning};
+use crate::paths::SessionFolder;
+use crate::store::{Metadata, SessionStore, update_views};
+
+/// How the folder of a session that is not whole yet begins. No id begins with a dot.
+pub(super) const UNFINISHED: &str = ".new-";
+
+/// What to fork.
+#[derive(Debug, Clone, Default)]
+pub struct ForkRequest {
+    /// The last turn the fork shares; all of them when left out.
+    pub at: Option<u64>,
+    /// What the person calls it.
+    pub name: Option<String>,
+}
+
+/// A fork that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forked {
+    pub id: SessionId,
+    /// The last turn it shares.
+    pub turn: u64,
+    pub metadata: Metadata,
+}
+
+/// Makes a session that begins like another one. The other may be in use; what it is doing just now is left out.
+pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Result<Forked, SessionError> {
+    let name = request.name.as_deref().map(checked_name).transpose()?;
+    let source = store.open(id)?;
+    let cut = cut_of(&source, id, request.at)?;
+    let new = SessionId::generate();
+    let home = store.home();
+    create_private_dir(&home.sessions())?;
+    let unfinished = SessionFolder::new(home.sessions().join(format!("{UNFINISHED}{new}")));
+    create_private_dir(unfinished.dir())?;
+    let made = fill(&source, &unfinished, id, &new, cut, name).and_then(|()| {
+        let target = home.session(&new);
+        std::fs::rename(unfinished.dir(), target.dir()).map_err(FileError::at("name", target.dir()))?;
+        Ok(sync_dir(&home.sessions())?)
+    });
+    if let Err(error) = made {
+        // The first error is the one worth telling; a folder that stays is swept up by the next cleanup.
+        std::fs::remove_dir_all(unfinished.dir()).ok();
+        return Err(error);
+    }
+    let metadata = store.metadata(&new)?;
+    Index::of(home).note(&[Note::closed(&metadata)]);
+    Ok(Forked { id: new, turn: cut.turn, metadata })
+}
+
+fn cut_of(source: &SessionFolder, id: &SessionId, at: Option<u64>) -> Result<Cut, SessionError> {
+    if let Some(turn) = at {
+        return Cut::at(source, id, turn);
+    }
+    let end = Cut::at_end(source, id)?;
+    let running = !end.ended && Lease::holder(&source.lease()).is_ok_and(|owner| owner.is_some());
+    match running {
+        // Numbers have no gaps, and a turn that runs has one before it, if only the time before the first.
+        true => Cut::at(source, id, end.turn.saturating_sub(1)),
+        false => Ok(end),
+    }
+}
+
+fn fill(
+    source: &SessionFolder,
+    target: &SessionFolder,
+    id: &SessionId,
+    new: &SessionId,
+    cut: Cut,
+    name: Option<String>,
+) -> Result<(), SessionError> {
+    copy_if_there(&source.mount_plan(), &target.mount_plan())?;
+    copy_if_there(&source.prompt(), &target.prompt())?;
+    let first = first_record(source, id, new)?;
+    copy_beginning(source, target, &first, cut.seq)?;
+    let (journal, _) = own(target, new, "amplifier session fork")?;
+    let forked_from = Some(ForkPoint { session: id.clone(), turn: cut.turn });
+    let told = SessionDescribed { name, forked_from, ..SessionDescribed::default() };
+    write(&journal, cut, &[event(&told)])?;
+    update_views(target)?;
+    Ok(())
+}
+
+/// The first record of the fork: opened under its own id, at the head of a tree of its own.
+fn first_record(source: &SessionFolder, id: &SessionId, new: &SessionId) -> Result<Record, SessionError> {
+    let first = RecordReader::open(source)?.next().transpose()?;
+    let plan_hash = match first.map(|record| record.body) {
+        Some(RecordBody::Opened { plan_hash, .. }) => plan_hash,
+        _ => return Err(SessionError::NoJournal { id: id.clone() }),
+    };
+    let body = RecordBody::Opened { session_id: new.clone(), parent_id: None, plan_hash };
+    Ok(Record { seq: 1, ts: SystemClock::default().now(), turn: 0, body })
+}
+
+fn copy_if_there(from: &Path, to: &Path) -> Result<(), FileError> {
+    match std::fs::copy(from, to) {
+        Ok(_) => std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(FileError::at("sync", to)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(FileError::at("copy", from)(error)),
+    }
+}

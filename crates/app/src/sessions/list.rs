@@ -1,0 +1,205 @@
+//! Lists of sessions, from the index where it knows, from the session's own files where it does not.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use amplifier_core::clock::Clock;
+use amplifier_protocol::ids::SessionId;
+
+use super::SessionError;
+use super::index::{self, Index, Known, Note};
+use crate::clock::SystemClock;
+use crate::journal::{Lease, LeaseError, Owner};
+use crate::store::{Metadata, SessionStore, Views, metadata_of, update_views};
+
+/// Which sessions.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// Those that were started in this folder or below it; all when left out.
+    pub project: Option<PathBuf>,
+    /// At most this many, the last used first.
+    pub limit: Option<usize>,
+    /// Whether sessions that others started as part of their work are shown too.
+    pub children: Children,
+}
+
+/// Whether sub-sessions are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Children {
+    #[default]
+    Hidden,
+    Shown,
+}
+
+impl Scope {
+    /// All sessions that people started.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Those of a project.
+    pub fn of_project(project: &Path) -> Self {
+        let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+        Self { project: Some(project), ..Self::default() }
+    }
+
+    /// With the sub-sessions.
+    #[must_use]
+    pub fn with_children(self) -> Self {
+        Self { children: Children::Shown, ..self }
+    }
+
+    fn holds(&self, dir: Option<&Path>, is_child: Option<&str>) -> bool {
+        let here = match &self.project {
+            Some(project) => dir.is_some_and(|dir| dir.starts_with(project)),
+            None => true,
+        };
+        here && (self.children == Children::Shown || is_child.is_none())
+    }
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub metadata: Metadata,
+    /// Who has it now.
+    pub owner: Option<Owner>,
+}
+
+/// The sessions there are, the last used first, and those that could not be shown.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub sessions: Vec<Listed>,
+    /// How many there are, whatever the limit.
+    pub total: usize,
+    /// Folders without a readable journal.
+    pub unread: Vec<(SessionId, SessionError)>,
+    /// Sessions whose views were missing or damaged and were made again from their journals.
+    pub rebuilt: Vec<SessionId>,
+}
+
+/// What a list shows of one session before its metadata is read.
+enum Candidate<'a> {
+    Indexed(&'a Known<'a>),
+    Looked(Listed),
+}
+
+impl Candidate<'_> {
+    fn at(&self) -> i64 {
+        match self {
+            Self::Indexed(known) => known.at,
+            Self::Looked(listed) => listed.metadata.updated.as_micros(),
+        }
+    }
+}
+
+/// The sessions of a scope.
+pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError> {
+    let ids = store.ids()?;
+    let index = Index::of(store.home());
+    let text = index.text();
+    let (known, lines) = index::read(&text);
+    let mut listing = Listing::default();
+    let mut candidates = Vec::new();
+    let mut looked = Vec::new();
+    for id in &ids {
+        match known.get(id.as_str()).filter(|known| known.is_settled()) {
+            Some(known) => {
+                let dir = known.dir.as_deref().map(Path::new);
+                if scope.holds(dir, known.parent.as_deref()) {
+                    candidates.push((id, Candidate::Indexed(known)));
+                }
+            }
+            None => match examine(store, id, &mut listing) {
+                Ok(listed) => {
+                    let (dir, parent) = (&listed.metadata.working_dir, &listed.metadata.parent_id);
+                    if listed.owner.is_none() {
+                        looked.push(listed.metadata.clone());
+                    }
+                    if scope.holds(dir.as_deref(), parent.as_ref().map(|parent| parent.as_str())) {
+                        candidates.push((id, Candidate::Looked(listed)));
+                    }
+                }
+                Err(error) => listing.unread.push((id.clone(), error)),
+            },
+        }
+    }
+    index.note(&looked.iter().map(Note::Closed).collect::<Vec<_>>());
+    index.tidy(lines + looked.len(), &ids);
+    listing.total = candidates.len();
+    candidates.sort_by_key(|(id, candidate)| std::cmp::Reverse((candidate.at(), (*id).clone())));
+    candidates.truncate(scope.limit.unwrap_or(usize::MAX));
+    for (id, candidate) in candidates {
+        match candidate {
+            Candidate::Looked(listed) => listing.sessions.push(listed),
+            Candidate::Indexed(known) => match known.metadata() {
+                Some(metadata) => listing.sessions.push(Listed { metadata, owner: None }),
+                None => match examine(store, id, &mut listing) {
+                    Ok(listed) => listing.sessions.push(listed),
+                    Err(error) => listing.unread.push((id.clone(), error)),
+                },
+            },
+        }
+    }
+    Ok(listing)
+}
+
+/// One session, from its own files. Views that are behind or damaged are made again, unless somebody has the session.
+pub fn look(store: &SessionStore, id: &SessionId) -> Result<(Listed, Vec<SessionId>), SessionError> {
+    store.open(id)?;
+    let mut listing = Listing::default();
+    let listed = examine(store, id, &mut listing)?;
+    Ok((listed, listing.rebuilt))
+}
+
+fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Result<Listed, SessionError> {
+    let folder = store.home().session(id);
+    if !folder.events().exists() {
+        return Err(SessionError::NoJournal { id: id.clone() });
+    }
+    let owner = Owner::this_process("amplifier session list", SystemClock::default().now());
+    let lease = match Lease::acquire(&folder.lease(), owner) {
+        Ok(lease) => lease,
+        Err(LeaseError::Held { owner, .. }) => return Ok(Listed { metadata: metadata_of(&folder)?, owner }),
+        // A home that can only be read: what stands there has to do.
+        Err(_) => return Ok(Listed { metadata: metadata_of(&folder)?, owner: None }),
+    };
+    let had = folder.metadata().exists();
+    if update_views(&folder)? == Views::Rebuilt && had {
+        listing.rebuilt.push(id.clone());
+    }
+    drop(lease);
+    Ok(Listed { metadata: metadata_of(&folder)?, owner: None })
+}
+
+/// A session and everything that came of it: its sub-sessions, the forks of it, and theirs. Each with its depth, a parent
+/// before its children.
+pub fn tree(store: &SessionStore, root: &SessionId) -> Result<Vec<(usize, Listed)>, SessionError> {
+    let all = list(store, &Scope::all().with_children())?.sessions;
+    let mut below: HashMap<Cow<'_, str>, Vec<&Listed>> = HashMap::new();
+    for listed in &all {
+        let metadata = &listed.metadata;
+        let above = metadata.parent_id.as_ref().or(metadata.forked_from.as_ref().map(|point| &point.session));
+        if let Some(above) = above {
+            below.entry(Cow::Borrowed(above.as_str())).or_default().push(listed);
+        }
+    }
+    let Some(first) = all.iter().find(|listed| listed.metadata.session_id == *root) else {
+        return Err(SessionError::NoJournal { id: root.clone() });
+    };
+    let (mut found, mut waiting) = (Vec::new(), vec![(0, first)]);
+    while let Some((depth, listed)) = waiting.pop() {
+        // A session is below one other at most, and the root below none of these: each comes once.
+        waiting.extend(
+            below
+                .remove(listed.metadata.session_id.as_str())
+                .into_iter()
+                .flatten()
+                .filter(|child| child.metadata.session_id != *root)
+                .map(|child| (depth + 1, child)),
+        );
+        found.push((depth, listed.clone()));
+    }
+    Ok(found)
+}

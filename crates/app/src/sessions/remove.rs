@@ -1,0 +1,126 @@
+//! Deleting sessions, with the sub-sessions they started. Not while somebody has one of them.
+//!
+//! A folder loses its name before its files, so a kill leaves no half of a session: what is left is no session any more and
+//! is swept up the next time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use amplifier_core::clock::Clock;
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::time::Timestamp;
+use std::collections::HashSet;
+
+use super::SessionError;
+use super::fork::UNFINISHED;
+use super::list::{Listed, Scope, list};
+use crate::clock::SystemClock;
+use crate::files::{FileError, sync_dir};
+use crate::journal::{JournalFileError, Lease, Owner};
+use crate::store::SessionStore;
+
+/// How the folder of a session that is being deleted begins.
+const GONE: &str = ".gone-";
+/// What was left by somebody is left alone this long: it may be at work.
+const SWEEP_AFTER: Duration = Duration::from_secs(3600);
+
+/// What was deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Removal {
+    pub sessions: Vec<SessionId>,
+    pub bytes: u64,
+}
+
+/// A session and the sub-sessions below it, however deep. Parents come before their children.
+pub fn family(store: &SessionStore, id: &SessionId) -> Result<Vec<SessionId>, SessionError> {
+    store.open(id)?;
+    let all = list(store, &Scope::all().with_children())?.sessions;
+    let mut found = vec![id.clone()];
+    let mut at = 0;
+    while let Some(parent) = found.get(at).cloned() {
+        let children = all.iter().filter(|listed| listed.metadata.parent_id.as_ref() == Some(&parent));
+        for child in children.map(|listed| &listed.metadata.session_id) {
+            if !found.contains(child) {
+                found.push(child.clone());
+            }
+        }
+        at += 1;
+    }
+    Ok(found)
+}
+
+/// Deletes these sessions, parents before children, all of them or none: one that somebody has stops it before anything is
+/// gone.
+pub fn delete(store: &SessionStore, ids: &[SessionId]) -> Result<Removal, SessionError> {
+    let now = SystemClock::default().now();
+    let mut leases = Vec::new();
+    for id in ids {
+        let folder = store.open(id)?;
+        let owner = Owner::this_process("amplifier session delete", now);
+        let lease = Lease::acquire(&folder.lease(), owner).map_err(JournalFileError::from);
+        leases.push(lease.map_err(SessionError::about(id))?);
+    }
+    let sessions = store.home().sessions();
+    let mut removal = Removal::default();
+    let mut gone = Vec::new();
+    // Children first, so that none is ever without its parent.
+    for id in ids.iter().rev() {
+        let (from, to) = (sessions.join(id.as_str()), sessions.join(format!("{GONE}{id}")));
+        removal.bytes += size_of(&from);
+        std::fs::rename(&from, &to).map_err(FileError::at("delete", &from))?;
+        removal.sessions.push(id.clone());
+        gone.push(to);
+    }
+    sync_dir(&sessions)?;
+    for folder in gone {
+        std::fs::remove_dir_all(&folder).map_err(FileError::at("delete", &folder))?;
+    }
+    drop(leases);
+    Ok(removal)
+}
+
+/// The sessions in which nothing happened since then and which nobody has. Sub-sessions go with their parents; one whose
+/// parent is gone stands for itself.
+pub fn older_than(store: &SessionStore, since: Timestamp) -> Result<Vec<Listed>, SessionError> {
+    let all = list(store, &Scope::all().with_children())?.sessions;
+    let ids: HashSet<SessionId> = all.iter().map(|listed| listed.metadata.session_id.clone()).collect();
+    let has_parent =
+        |listed: &Listed| listed.metadata.parent_id.as_ref().is_some_and(|parent| ids.contains(parent));
+    let is_old = |listed: &Listed| listed.owner.is_none() && listed.metadata.updated < since;
+    Ok(all.into_iter().filter(|listed| !has_parent(listed) && is_old(listed)).collect())
+}
+
+/// Removes what killed processes left behind; gives how many folders.
+pub fn sweep(store: &SessionStore) -> Result<usize, SessionError> {
+    let sessions = store.home().sessions();
+    let entries = match std::fs::read_dir(&sessions) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        entries => entries.map_err(FileError::at("list", &sessions))?,
+    };
+    let mut swept = 0;
+    for entry in entries {
+        let entry = entry.map_err(FileError::at("list", &sessions))?;
+        let name = entry.file_name();
+        let left = name.to_str().is_some_and(|name| name.starts_with(UNFINISHED) || name.starts_with(GONE));
+        let modified = entry.metadata().and_then(|about| about.modified()).ok();
+        let age = modified.and_then(|time| time.elapsed().ok());
+        if left && age.is_some_and(|age| age > SWEEP_AFTER) {
+            std::fs::remove_dir_all(entry.path()).map_err(FileError::at("delete", &entry.path()))?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+/// How many bytes the files below a folder have. What cannot be read counts nothing.
+pub fn size_of(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(about) if about.is_dir() => size_of(&entry.path()),
+            Ok(about) => about.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}

@@ -1,0 +1,165 @@
+//! A session as a story: what was asked, thought, said, called and answered, in order, from the journal. For showing,
+//! exporting, searching and replaying. Secrets are taken out here, so whatever is made from it has none.
+
+use amplifier_core::redact::{redact, redact_text};
+use amplifier_protocol::content::ContentBlock;
+use amplifier_protocol::event::{Event, OrchestratorComplete, SessionRewound, TurnStatus};
+use amplifier_protocol::message::{Content, Message, Role};
+use amplifier_protocol::record::{Record, RecordBody};
+use amplifier_protocol::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::SessionError;
+use crate::journal::Peeker;
+use crate::paths::SessionFolder;
+
+/// Something that happened, and when.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Moment {
+    pub seq: u64,
+    pub ts: Timestamp,
+    pub turn: u64,
+    #[serde(flatten)]
+    pub what: Happening,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Happening {
+    /// The person asked.
+    Prompt { text: String },
+    /// Something was put into the conversation that neither the person nor the model said.
+    Injected { by: String, text: String },
+    /// The model thought.
+    Thought { text: String },
+    /// The model said.
+    Said { text: String },
+    /// The model called a tool.
+    Called { call_id: String, tool: String, input: Value },
+    /// A tool answered.
+    Answered { call_id: String, tool: String, text: String },
+    /// A picture or something we do not know stands here.
+    Shown { kind: String },
+    /// The context was replaced as a whole and holds this many messages now.
+    Replaced { messages: usize },
+    /// The conversation went back to the end of a turn.
+    Rewound { to: u64 },
+    /// The turn ended.
+    Ended { status: TurnStatus },
+}
+
+/// Tells the story of a session from a turn on, one moment after the other.
+pub fn tell(
+    folder: &SessionFolder,
+    from: u64,
+    mut each: impl FnMut(Moment) -> Result<(), SessionError>,
+) -> Result<(), SessionError> {
+    let mut peeker = Peeker::open(folder)?;
+    while let Some(peek) = peeker.next_line()? {
+        if peek.turn < from || !is_told(peek.kind(), peek.event()) {
+            continue;
+        }
+        for moment in moments(&peek.record()?) {
+            each(moment)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_told(kind: &str, event: Option<&str>) -> bool {
+    match event {
+        Some(name) => name == OrchestratorComplete::NAME || name == SessionRewound::NAME,
+        // A body that is kept as text may hold any of them.
+        None => matches!(kind, "message" | "messages" | "$json"),
+    }
+}
+
+/// What a record tells; most tell nothing.
+pub fn moments(record: &Record) -> Vec<Moment> {
+    let Record { seq, ts, turn, body } = record;
+    let happened = match body {
+        RecordBody::Message(message) => of_message(message),
+        RecordBody::Messages(messages) => vec![Happening::Replaced { messages: messages.len() }],
+        RecordBody::Event { name, data } => of_event(name.as_str(), data),
+        _ => Vec::new(),
+    };
+    happened.into_iter().map(|what| Moment { seq: *seq, ts: *ts, turn: *turn, what }).collect()
+}
+
+fn of_event(name: &str, data: &Value) -> Vec<Happening> {
+    match name {
+        OrchestratorComplete::NAME => match data.get("status").map(TurnStatus::deserialize) {
+            Some(Ok(status)) => vec![Happening::Ended { status }],
+            _ => Vec::new(),
+        },
+        SessionRewound::NAME => {
+            data.get("to").and_then(Value::as_u64).map(|to| Happening::Rewound { to }).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn of_message(message: &Message) -> Vec<Happening> {
+    let source = message.metadata.get("source").and_then(Value::as_str);
+    match (message.role, source) {
+        (Role::User, None) => vec![Happening::Prompt { text: clean(&text_of(&message.content)) }],
+        (Role::Assistant, _) => of_assistant(message),
+        (Role::Tool | Role::Function, _) => vec![Happening::Answered {
+            call_id: message.tool_call_id.clone().unwrap_or_default(),
+            tool: message.name.clone().unwrap_or_default(),
+            text: clean(&text_of(&message.content)),
+        }],
+        (Role::System | Role::Developer | Role::User, source) => vec![Happening::Injected {
+            by: source.unwrap_or("the application").to_owned(),
+            text: clean(&text_of(&message.content)),
+        }],
+    }
+}
+
+fn of_assistant(message: &Message) -> Vec<Happening> {
+    let mut happened = Vec::new();
+    let said = |text: &str| Happening::Said { text: clean(text) };
+    match &message.content {
+        Content::Text(text) if text.is_empty() => {}
+        Content::Text(text) => happened.push(said(text)),
+        Content::Blocks(blocks) => {
+            for block in blocks {
+                match block {
+                    ContentBlock::Text(block) => happened.push(said(&block.text)),
+                    ContentBlock::Thinking(block) => {
+                        happened.push(Happening::Thought { text: clean(&block.thinking) });
+                    }
+                    // Told below, with those that stand beside the blocks.
+                    ContentBlock::ToolCall(_) => {}
+                    block => happened.push(Happening::Shown { kind: block.kind() }),
+                }
+            }
+        }
+    }
+    happened.extend(message.calls().into_iter().map(|call| Happening::Called {
+        call_id: call.id,
+        tool: call.name,
+        input: redact(&call.arguments),
+    }));
+    happened
+}
+
+/// The text of a message; a block that is no text is named.
+fn text_of(content: &Content) -> String {
+    let Content::Blocks(blocks) = content else { return content.visible_text().into_owned() };
+    let texts = blocks.iter().map(|block| match block {
+        ContentBlock::Text(block) => block.text.clone(),
+        ContentBlock::ToolResult(block) => match &block.output {
+            Value::String(text) => text.clone(),
+            output => output.to_string(),
+        },
+        block => format!("[{}]", block.kind()),
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn clean(text: &str) -> String {
+    redact_text(text).into_owned()
+}

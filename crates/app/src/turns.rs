@@ -1,0 +1,94 @@
+//! What a front end wants to know of a turn beside its answer: how the loop says it ended, and what was not allowed.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use amplifier_protocol::event::{ApprovalDenied, Event, OrchestratorComplete, TurnStatus};
+use amplifier_protocol::record::{Record, RecordBody};
+use amplifier_protocol::run::DeniedCall;
+
+use crate::open::RecordTap;
+
+/// Keeps what records tell about the turn that runs.
+#[derive(Default)]
+pub struct TurnWatch(Mutex<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    turn: u64,
+    status: Option<TurnStatus>,
+    denied: Vec<DeniedCall>,
+}
+
+impl TurnWatch {
+    /// How the loop says that the last turn ended; nothing while it runs.
+    pub fn status(&self) -> Option<TurnStatus> {
+        self.lock().status
+    }
+
+    /// What was asked about in the last turn and not allowed.
+    pub fn denied(&self) -> Vec<DeniedCall> {
+        self.lock().denied.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecordTap for TurnWatch {
+    fn record(&self, record: &Record) {
+        let mut seen = self.lock();
+        if record.turn != seen.turn {
+            *seen = Seen { turn: record.turn, ..Seen::default() };
+        }
+        let RecordBody::Event { name, data } = &record.body else { return };
+        // What cannot be read was not emitted by our own types, and then it is not ours to judge.
+        match name.as_str() {
+            OrchestratorComplete::NAME => {
+                seen.status =
+                    serde_json::from_value(data.clone()).ok().map(|done: OrchestratorComplete| done.status);
+            }
+            ApprovalDenied::NAME => {
+                let denied = serde_json::from_value(data.clone()).ok();
+                seen.denied.extend(denied.map(|denied: ApprovalDenied| DeniedCall {
+                    tool_name: denied.tool_name,
+                    reason: denied.reason,
+                }));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Several that look on.
+pub struct Taps(pub Vec<Arc<dyn RecordTap>>);
+
+impl RecordTap for Taps {
+    fn record(&self, record: &Record) {
+        self.0.iter().for_each(|tap| tap.record(record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use amplifier_protocol::ids::EventName;
+    use amplifier_protocol::time::Timestamp;
+    use serde_json::{Value, json};
+
+    fn event(turn: u64, name: &str, data: Value) -> Record {
+        let name: EventName = name.parse().unwrap();
+        Record { seq: 1, ts: Timestamp::from_micros(0), turn, body: RecordBody::Event { name, data } }
+    }
+
+    #[test]
+    fn a_new_turn_begins_with_nothing() {
+        let watch = TurnWatch::default();
+        watch.record(&event(1, "approval:denied", json!({"tool_name": "bash", "reason": "no"})));
+        let done = json!({"orchestrator": "loop-basic", "turn_count": 1, "status": "denied"});
+        watch.record(&event(1, "orchestrator:complete", done));
+        assert_eq!((watch.status(), watch.denied().len()), (Some(TurnStatus::Denied), 1));
+        watch.record(&event(2, "prompt:submit", json!({"prompt": "x"})));
+        assert_eq!((watch.status(), watch.denied().len()), (None, 0));
+    }
+}

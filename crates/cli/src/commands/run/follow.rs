@@ -1,0 +1,117 @@
+//! Looking on while a turn runs: every record for programs, every step for people.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use amplifier_app::open::RecordTap;
+use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
+use amplifier_protocol::run::record_line;
+use amplifier_protocol::text::{sanitize, shorten};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use super::report::time;
+use crate::render;
+
+/// How much of an input is shown, in characters.
+const SHOWN: usize = 100;
+
+/// Prints every record as one line.
+pub(super) struct Lines {
+    unread: Arc<Notify>,
+}
+
+impl Lines {
+    /// Notifies when nobody reads any more.
+    pub(super) fn new(unread: Arc<Notify>) -> Self {
+        Self { unread }
+    }
+}
+
+impl RecordTap for Lines {
+    fn record(&self, record: &Record) {
+        match record_line(record) {
+            Ok(line) => {
+                if render::json_line(&line).is_err() {
+                    self.unread.notify_one();
+                }
+            }
+            Err(error) => render::note(&format!("warning: record {} cannot be printed: {error}", record.seq)),
+        }
+    }
+}
+
+/// Tells every call as it begins and ends.
+#[derive(Default)]
+pub(super) struct Steps {
+    running: Mutex<HashMap<String, (String, i64)>>,
+}
+
+impl RecordTap for Steps {
+    fn record(&self, record: &Record) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        match &record.body {
+            RecordBody::CallStarted { call_id, owner, operation, input, .. } => {
+                let what = if is_model(operation) { format!("`{owner}`") } else { format!("`{operation}`") };
+                let about = if is_model(operation) { String::new() } else { key_argument(input) };
+                render::detail(&format!("{what}{about} …"));
+                running.insert(call_id.clone(), (format!("{what}{about}"), record.ts.as_micros()));
+            }
+            RecordBody::CallFinished { call_id, outcome } => {
+                let Some((what, began)) = running.remove(call_id) else { return };
+                let micros = u64::try_from(record.ts.as_micros() - began).unwrap_or_default();
+                let took = time(Duration::from_micros(micros));
+                render::detail(&format!("{what}: {}, {took}", said(outcome)));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_model(operation: &str) -> bool {
+    operation.starts_with("provider.")
+}
+
+/// What the call is about, in a few words: its one telling argument, else all of them.
+fn key_argument(input: &Value) -> String {
+    let keys = ["command", "file_path", "path", "pattern", "url", "query", "agent", "instruction"];
+    let telling = keys.iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned));
+    let text = telling.or_else(|| Some(input.to_string()).filter(|text| text != "null" && text != "{}"));
+    let line = text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.is_empty() { String::new() } else { format!(" {}", sanitize(&shorten(&line, SHOWN))) }
+}
+
+fn said(outcome: &CallOutcome) -> String {
+    match outcome {
+        CallOutcome::Failed { error } => format!("failed: {}", sanitize(&shorten(error, SHOWN))),
+        CallOutcome::Answered { result } => {
+            let usage = result.get("usage").filter(|usage| usage.is_object());
+            let tokens = |key: &str| {
+                usage.and_then(|usage| usage.get(key)).and_then(Value::as_u64).unwrap_or_default()
+            };
+            match usage {
+                Some(_) => format!("{} tokens in, {} out", tokens("input_tokens"), tokens("output_tokens")),
+                None if result.get("success") == Some(&Value::Bool(false)) => "failed".to_owned(),
+                None => {
+                    let size = u64::try_from(result.to_string().len()).unwrap_or(u64::MAX);
+                    format!("done, {}", render::bytes(size))
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_told_by_its_telling_argument() {
+        assert_eq!(key_argument(&json!({"timeout": 5, "command": "ls\n -l"})), " ls -l");
+        assert_eq!(key_argument(&json!({"x": 1})), " {\"x\":1}");
+        assert_eq!(key_argument(&json!({})), "");
+        assert_eq!(key_argument(&json!({"command": "a\u{1b}[2K"})).contains('\u{1b}'), false);
+    }
+}

@@ -1,0 +1,181 @@
+//! What a run came to: the exit code, the answer, the summary for programs.
+
+use std::time::Duration;
+
+use amplifier_app::open::OpenSession;
+use amplifier_app::turns::TurnWatch;
+use amplifier_app::{ExecuteError, TurnError};
+use amplifier_protocol::event::TurnStatus;
+use amplifier_protocol::run::{RunResult, RunStatus, RunUsage, result_line};
+use amplifier_protocol::status::SessionState;
+
+use crate::args::{Output, StartArgs};
+use crate::exit::Exit;
+use crate::render;
+use crate::stop::Stop;
+
+/// A turn that is over, one way or another.
+pub(super) struct Ended<'a> {
+    pub(super) opened: &'a OpenSession,
+    pub(super) watch: &'a TurnWatch,
+    /// Nothing when the turn had to be left.
+    pub(super) result: Option<&'a Result<String, ExecuteError>>,
+    pub(super) stopped: Option<Stop>,
+}
+
+impl Ended<'_> {
+    pub(super) fn exit(&self) -> Exit {
+        let was_cancelled = self.opened.session.status().status == SessionState::Cancelled;
+        match (self.stopped, self.result) {
+            (Some(stop), None) => stop.exit(),
+            (Some(stop), _) if was_cancelled => stop.exit(),
+            (None, _) if was_cancelled => Exit::Interrupted,
+            (_, Some(Err(ExecuteError::Turn(TurnError::Limit(_))))) => Exit::Refused,
+            (_, Some(Err(_)) | None) => Exit::Failure,
+            (_, Some(Ok(_))) if self.is_denied() => Exit::Refused,
+            (_, Some(Ok(_))) => Exit::Success,
+        }
+    }
+
+    fn is_denied(&self) -> bool {
+        self.watch.status() == Some(TurnStatus::Denied)
+    }
+
+    fn status(&self, exit: Exit) -> RunStatus {
+        match exit {
+            Exit::Success => RunStatus::Completed,
+            Exit::Refused if self.is_denied() => RunStatus::Denied,
+            Exit::Refused => RunStatus::LimitReached,
+            Exit::TimedOut => RunStatus::TimedOut,
+            Exit::Interrupted | Exit::Terminated | Exit::HungUp | Exit::Unread => RunStatus::Cancelled,
+            Exit::Failure | Exit::Usage => RunStatus::Failed,
+        }
+    }
+
+    pub(super) fn print(&self, output: Output, exit: Exit) {
+        match output {
+            Output::Text => self.print_text(exit),
+            Output::Json | Output::Jsonl => print(output, &self.summary(exit)),
+        }
+    }
+
+    fn print_text(&self, exit: Exit) {
+        match self.result {
+            // A denial is no answer; whoever reads standard output must not take it for one.
+            Some(Ok(answer)) if exit == Exit::Refused => render::note(&format!("error: {answer}")),
+            Some(Ok(answer)) if !answer.is_empty() || exit == Exit::Success => render::out(answer),
+            // Why it was stopped has been told.
+            Some(Err(_)) if self.stopped.is_some_and(|stop| stop.exit() == exit) => {}
+            Some(Err(error)) => render::error(error, hint(error)),
+            Some(Ok(_)) | None => {}
+        }
+    }
+
+    fn summary(&self, exit: Exit) -> RunResult {
+        let session = &self.opened.session;
+        let status = session.status();
+        let refusal = |answer: &String| (exit == Exit::Refused).then(|| answer.clone());
+        let answered = self.result.and_then(|result| result.as_ref().ok());
+        let failed = self.result.and_then(|result| result.as_ref().err()).map(ToString::to_string);
+        let told = || render::errors_told().last().cloned();
+        let error = failed.or_else(|| answered.and_then(refusal));
+        let error = if exit == Exit::Success { None } else { error.or_else(told) };
+        RunResult {
+            status: self.status(exit),
+            exit_code: exit.code(),
+            answer: answered.filter(|_| exit != Exit::Refused).cloned(),
+            error,
+            session_id: Some(session.id().clone()),
+            turn: status.turns,
+            usage: RunUsage {
+                input_tokens: status.total_input_tokens,
+                output_tokens: status.total_output_tokens,
+            },
+            cost_usd: self.opened.cost(),
+            tool_calls: status.tool_invocations,
+            denied: self.watch.denied(),
+            plan_hash: Some(session.plan_hash().to_string()),
+            load_report: serde_json::to_value(session.report()).ok(),
+        }
+    }
+
+    /// What it took, for those who want to know, and a limit that could not be kept.
+    pub(super) fn tell_costs(&self, start: &StartArgs, took: Duration) {
+        let session = &self.opened.session;
+        let status = session.status();
+        let cost = self.opened.cost();
+        if start.max_cost.is_some() && cost.is_none() && status.total_output_tokens > 0 {
+            render::note("warning: no price is known for this model, so `--max-cost` could not be kept");
+            render::note("  hint: `prices` in the provider's config tells it");
+        }
+        let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
+        render::detail(&format!(
+            "{}: {} tokens in, {} out, {cost}, {} tool calls; session {}",
+            time(took),
+            status.total_input_tokens,
+            status.total_output_tokens,
+            status.tool_invocations,
+            session.id()
+        ));
+    }
+}
+
+fn hint(error: &ExecuteError) -> Option<&'static str> {
+    match error {
+        ExecuteError::Turn(TurnError::Limit(_)) => {
+            Some("`--max-cost` and `session.limits` of the plan set limits; `--resume SESSION` goes on")
+        }
+        ExecuteError::Turn(TurnError::Journal { .. }) => Some(
+            "nothing was done that is not written down; make room or name another `--home`, then `--resume SESSION`",
+        ),
+        _ => None,
+    }
+}
+
+/// Tells programs that there is no session, with what was told to the person.
+pub(super) fn without_session(output: Output, exit: Exit) {
+    if output == Output::Text {
+        return;
+    }
+    let status = match exit {
+        Exit::TimedOut => RunStatus::TimedOut,
+        Exit::Interrupted | Exit::Terminated | Exit::HungUp | Exit::Unread => RunStatus::Cancelled,
+        _ => RunStatus::Error,
+    };
+    let told = render::errors_told();
+    let error = if told.is_empty() { "there is no session".to_owned() } else { told.join("\n") };
+    print(output, &RunResult::without_session(status, exit.code(), error));
+}
+
+fn print(output: Output, result: &RunResult) {
+    let printed = match output {
+        Output::Jsonl => result_line(result),
+        _ => serde_json::to_value(result),
+    };
+    match (printed, output) {
+        // Whether anybody still reads makes no difference: this was the last word.
+        (Ok(line), Output::Jsonl) => drop(render::json_line(&line)),
+        (Ok(value), _) => render::json(&value),
+        (Err(error), _) => render::error(&error, None),
+    }
+}
+
+/// A time in words.
+pub(super) fn time(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        1..60 => format!("{:.1} s", time.as_secs_f64()),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_in_a_unit_that_fits() {
+        let said = [5, 1_500, 75_000].map(|millis| time(Duration::from_millis(millis)));
+        assert_eq!(said, ["5 ms", "1.5 s", "1 min 15 s"]);
+    }
+}

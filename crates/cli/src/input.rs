@@ -1,0 +1,120 @@
+//! What was piped in: the prompt, or what the prompt is about.
+
+use std::io::{IsTerminal, Read};
+use std::time::Duration;
+
+use crate::render;
+
+/// The most that is taken from standard input. No model reads more at once.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// After how long a person is told what is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why there is nothing to ask.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    #[error("nothing was asked")]
+    Nothing,
+    #[error("the prompt on standard input is empty")]
+    Empty,
+    #[error("the prompt is empty")]
+    EmptyPrompt,
+    #[error("standard input cannot be read")]
+    Read(#[source] std::io::Error),
+    #[error("standard input is not text: byte {at} is not UTF-8")]
+    NotText { at: usize },
+    #[error("standard input holds more than {}, the most that can be piped in", render::bytes(MAX_BYTES))]
+    TooLarge,
+}
+
+impl InputError {
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Nothing | Self::Empty | Self::EmptyPrompt => Some("give a prompt, or pipe one in"),
+            Self::NotText { .. } => Some("convert it first, such as with `iconv -t UTF-8`"),
+            Self::TooLarge => Some("save it to a file and ask the agent to look at that file"),
+            Self::Read(_) => None,
+        }
+    }
+}
+
+/// What somebody asks.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub prompt: String,
+    /// What was piped in beside the prompt.
+    pub piped: Option<String>,
+}
+
+impl Asked {
+    /// The prompt, as it became, with what was piped in behind it.
+    pub fn joined(prompt: String, piped: Option<&str>) -> String {
+        match piped {
+            None => prompt,
+            Some(piped) => format!("{prompt}\n\n<stdin>\n{}\n</stdin>", piped.trim_end_matches('\n')),
+        }
+    }
+}
+
+/// The prompt of the command line with what was piped in, else standard input alone.
+pub async fn read(prompt: Option<String>) -> Result<Asked, InputError> {
+    if prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
+        return Err(InputError::EmptyPrompt);
+    }
+    if std::io::stdin().is_terminal() {
+        let prompt = prompt.ok_or(InputError::Nothing)?;
+        return Ok(Asked { prompt, piped: None });
+    }
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    tokio::pin!(reading);
+    // A pipe that nobody closes would be waited for in silence for ever.
+    let bytes = match tokio::time::timeout(PATIENCE, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            render::note("note: waiting for the end of standard input; `</dev/null` leaves it out");
+            reading.await
+        }
+    };
+    let bytes = bytes.map_err(std::io::Error::other).and_then(|read| read).map_err(InputError::Read)?;
+    join(prompt, bytes)
+}
+
+fn join(prompt: Option<String>, bytes: Vec<u8>) -> Result<Asked, InputError> {
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
+        return Err(InputError::TooLarge);
+    }
+    let piped = String::from_utf8(bytes)
+        .map_err(|error| InputError::NotText { at: error.utf8_error().valid_up_to() })?;
+    let piped = Some(piped).filter(|text| !text.trim().is_empty());
+    match (prompt, piped) {
+        (Some(prompt), piped) => Ok(Asked { prompt, piped }),
+        (None, Some(prompt)) => Ok(Asked { prompt, piped: None }),
+        (None, None) => Err(InputError::Empty),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_piped_in_is_the_prompt_or_stands_behind_it() {
+        let asked =
+            |prompt: Option<&str>, piped: &str| join(prompt.map(str::to_owned), piped.into()).unwrap();
+        assert_eq!(asked(None, "hi\n"), Asked { prompt: "hi\n".to_owned(), piped: None });
+        assert_eq!(asked(Some("hi"), "\n"), Asked { prompt: "hi".to_owned(), piped: None });
+        let both = asked(Some("why?"), "a\nb\n");
+        assert_eq!(Asked::joined(both.prompt, both.piped.as_deref()), "why?\n\n<stdin>\na\nb\n</stdin>");
+    }
+
+    #[test]
+    fn what_cannot_be_a_prompt_is_refused() {
+        assert!(matches!(join(None, Vec::new()), Err(InputError::Empty)));
+        assert!(matches!(join(None, vec![b'a', 0xff]), Err(InputError::NotText { at: 1 })));
+        let huge = vec![b'a'; usize::try_from(MAX_BYTES).unwrap() + 1];
+        assert!(matches!(join(Some("x".to_owned()), huge), Err(InputError::TooLarge)));
+    }
+}

@@ -1,0 +1,112 @@
+//! What may end a command before it is done: signals, a deadline, a reader that went away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::exit::Exit;
+
+/// Why something has to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Ctrl-C.
+    Interrupt,
+    /// Somebody ends the process.
+    Terminate,
+    /// The terminal is gone.
+    HangUp,
+    /// The time is up.
+    TimeUp,
+    /// Nobody reads standard output any more.
+    Unread,
+}
+
+impl Stop {
+    /// What the program ends with when it stopped for this.
+    pub fn exit(self) -> Exit {
+        match self {
+            Self::Interrupt => Exit::Interrupted,
+            Self::Terminate => Exit::Terminated,
+            Self::HangUp => Exit::HungUp,
+            Self::TimeUp => Exit::TimedOut,
+            Self::Unread => Exit::Unread,
+        }
+    }
+}
+
+/// Hears everything that asks to stop, from the moment it is made.
+pub struct Stops {
+    #[cfg(unix)]
+    signals: [(tokio::signal::unix::Signal, Stop); 3],
+    deadline: Option<Instant>,
+    unread: Option<Arc<Notify>>,
+}
+
+impl Stops {
+    /// Listens from now on; the time counts from now too.
+    pub fn listen(timeout: Option<Duration>, unread: Arc<Notify>) -> std::io::Result<Self> {
+        let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let signals = [
+                (signal(SignalKind::interrupt())?, Stop::Interrupt),
+                (signal(SignalKind::terminate())?, Stop::Terminate),
+                (signal(SignalKind::hangup())?, Stop::HangUp),
+            ];
+            Ok(Self { signals, deadline, unread: Some(unread) })
+        }
+        #[cfg(not(unix))]
+        Ok(Self { deadline, unread: Some(unread) })
+    }
+
+    /// The next thing that asks to stop. The deadline asks once, and so does a reader that went away.
+    pub async fn next(&mut self) -> Stop {
+        let deadline = self.deadline;
+        let time_up = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let reader = self.unread.clone();
+        let unread = async {
+            match reader {
+                Some(reader) => reader.notified().await,
+                None => std::future::pending().await,
+            }
+        };
+        let stop = tokio::select! {
+            stop = self.signal() => stop,
+            () = time_up => Stop::TimeUp,
+            () = unread => Stop::Unread,
+        };
+        match stop {
+            Stop::TimeUp => self.deadline = None,
+            Stop::Unread => self.unread = None,
+            Stop::Interrupt | Stop::Terminate | Stop::HangUp => {}
+        }
+        stop
+    }
+
+    #[cfg(unix)]
+    async fn signal(&mut self) -> Stop {
+        let [(interrupt, a), (terminate, b), (hang_up, c)] = &mut self.signals;
+        tokio::select! {
+            _ = interrupt.recv() => *a,
+            _ = terminate.recv() => *b,
+            _ = hang_up.recv() => *c,
+        }
+    }
+
+    #[cfg(not(unix))]
+    async fn signal(&mut self) -> Stop {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Stop::Interrupt,
+            // Nothing can be heard here; the deadline still counts.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

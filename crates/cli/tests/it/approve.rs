@@ -1,0 +1,176 @@
+//! `--approve`, what happens without it, and what the built-in bundle asks about.
+
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Ran, git_variables};
+use crate::provider::with;
+
+/// A plan in which the model calls one tool and then says what it was told.
+fn calls(tool: &str, input: Value, hooks: Value) -> Value {
+    let call = json!({"name": tool, "arguments": input});
+    json!({
+        "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+        "providers": [{"module": "provider-mock", "config": {"responses": [{"tool_calls": [call]}]}}],
+        "tools": [{"module": "tool-filesystem"}],
+        "hooks": [{"module": "hooks-approval", "config": hooks}],
+    })
+}
+
+fn writes(hooks: Value) -> Value {
+    calls("write_file", json!({"file_path": "new.txt", "content": "x\n"}), hooks)
+}
+
+fn wrote(desk: &Desk) -> bool {
+    desk.work().join("new.txt").exists()
+}
+
+#[test]
+fn without_a_terminal_nothing_is_allowed_and_the_way_is_told() {
+    let desk = Desk::new();
+    desk.plan("a.json", &writes(json!({})));
+    for approve in [&[][..], &["--approve", "none"], &["--approve", "safe"]] {
+        let ran =
+            desk.amplifier(&[&["run", "--plan", "a.json", "--output", "json"], approve, &["write"]].concat());
+        assert_eq!((ran.code, wrote(&desk)), (0, false), "{approve:?}: {}", ran.seen());
+        assert!(ran.stderr.contains("warning: not allowed: Run `write_file`"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("`--approve all` allows it"), "{}", ran.stderr);
+        let told = ran.json();
+        assert_eq!(told["denied"][0]["tool_name"], json!("write_file"));
+        // The model knows as well.
+        assert!(told["answer"].as_str().unwrap().contains("nobody can be asked here"), "{told}");
+    }
+}
+
+#[test]
+fn all_allows_what_no_rule_denies() {
+    let desk = Desk::new();
+    desk.plan("a.json", &writes(json!({})));
+    let ran = desk.amplifier(&["run", "--plan", "a.json", "--approve", "all", "write"]);
+    assert_eq!((ran.code, wrote(&desk), ran.stderr.as_str()), (0, true, ""), "{}", ran.seen());
+    let desk = Desk::new();
+    desk.plan("a.json", &writes(json!({"rules": [{"tool": "write_file", "action": "deny"}]})));
+    let ran = desk.amplifier(&["run", "--plan", "a.json", "--approve", "all", "write"]);
+    assert_eq!((ran.code, wrote(&desk)), (0, false), "{}", ran.seen());
+}
+
+#[test]
+fn safe_allows_what_declares_to_change_nothing() {
+    let desk = Desk::new();
+    let asks = json!({"rules": [{"tool": "list_directory", "action": "ask"}]});
+    desk.plan("a.json", &calls("list_directory", json!({}), asks));
+    let answer = |approve: &str| {
+        let ran = desk.amplifier(&["run", "--plan", "a.json", "--approve", approve, "look"]);
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        ran
+    };
+    assert!(answer("safe").stdout.contains("a.json"));
+    let none = answer("none");
+    assert!(
+        !none.stdout.contains("\"a.json\"") && none.stderr.contains("`--approve safe`"),
+        "{}",
+        none.seen()
+    );
+}
+
+#[test]
+fn a_prompt_that_is_refused_is_exit_3_and_no_answer() {
+    let desk = Desk::new();
+    let mut plan = writes(json!({}));
+    let gate = json!({"event": "UserPromptSubmit", "command": "echo 'not today' >&2; exit 2", "timeout": 10});
+    plan["hooks"] = json!([{"module": "hooks-shell", "config": {"hooks": [gate]}}]);
+    desk.plan("a.json", &plan);
+    let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
+    let run = |form: &str| {
+        let mut command = desk.command(&["run", "--plan", "a.json", "--output", form, "hi"]);
+        Ran::of(command.env("PATH", &path).output().unwrap())
+    };
+    let ran = run("text");
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{}", ran.seen());
+    assert!(ran.stderr.contains("not today"), "{}", ran.stderr);
+    let told = run("json").json();
+    assert_eq!((&told["status"], &told["answer"]), (&json!("denied"), &Value::Null), "{told}");
+}
+
+#[test]
+fn the_built_in_bundle_asks_once_before_it_changes_or_starts_something() {
+    let desk = Desk::new();
+    let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
+    let run = |approve: &str, prompt: &str| {
+        with(
+            &desk,
+            &[("PATH", &path)],
+            &["run", "-p", "mock", "--approve", approve, "--output", "json", prompt],
+        )
+    };
+    let write = "write_file {\"file_path\": \"new.txt\", \"content\": \"x\"}";
+    let denied = run("none", write);
+    assert_eq!((denied.code, wrote(&desk)), (0, false), "{}", denied.seen());
+    assert_eq!(denied.json()["denied"].as_array().unwrap().len(), 1, "{}", denied.seen());
+    let allowed = run("all", write);
+    assert_eq!((allowed.code, wrote(&desk)), (0, true), "{}", allowed.seen());
+    let command = "bash {\"command\": \"rm new.txt\"}";
+    let denied = run("safe", command);
+    assert_eq!((denied.code, wrote(&desk)), (0, true), "{}", denied.seen());
+    assert_eq!(denied.json()["denied"].as_array().unwrap().len(), 1, "{}", denied.seen());
+    let allowed = run("all", command);
+    assert_eq!((allowed.code, wrote(&desk)), (0, false), "{}", allowed.seen());
+    // Looking asks nobody.
+    let looked = run("none", "list_directory {}");
+    assert_eq!(looked.json()["denied"], json!([]), "{}", looked.seen());
+}
+
+/// Runs a command in a pseudo-terminal, types the answers when a question shows, and prints all that was shown.
+const TYPIST: &str = r#"
+import os, pty, select, sys, time
+answers = sys.argv[1].split(",")
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+shown, asked, end = b"", 0, time.time() + 60
+while time.time() < end:
+    if select.select([fd], [], [], 0.1)[0]:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        shown += data
+        if shown.count(b"[y] once") > asked and asked < len(answers):
+            os.write(fd, answers[asked].encode() + b"\n")
+            asked += 1
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+sys.stdout.buffer.write(shown)
+sys.exit(code)
+"#;
+
+/// What a person sees who answers so.
+fn at_a_terminal(desk: &Desk, answers: &str, args: &[&str]) -> Ran {
+    let command = desk.command(args);
+    let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
+    let mut python = std::process::Command::new("python3");
+    python.current_dir(desk.work()).env_clear().env("AMPLIFIER_HOME", desk.home()).env("PATH", path);
+    python.args(["-c", TYPIST, answers]).arg(command.get_program()).args(command.get_args());
+    Ran::of(python.output().expect("python3 is needed for a pseudo-terminal; install it"))
+}
+
+#[test]
+fn at_a_terminal_the_person_is_asked_with_the_exact_command() {
+    let desk = Desk::new();
+    desk.plan("a.json", &writes(json!({})));
+    let args = ["run", "--plan", "a.json", "write"];
+    let no = at_a_terminal(&desk, "hm,n", &args);
+    assert_eq!((no.code, wrote(&desk)), (0, false), "{}", no.seen());
+    assert!(no.stdout.contains("\"file_path\":\"new.txt\""), "{}", no.stdout);
+    assert_eq!(no.stdout.matches("[y] once").count(), 2, "{}", no.stdout);
+    let yes = at_a_terminal(&desk, "y", &args);
+    assert_eq!((yes.code, wrote(&desk)), (0, true), "{}", yes.seen());
+    std::fs::remove_file(desk.work().join("new.txt")).unwrap();
+    // What is allowed for good is not asked again, in this folder.
+    let always = at_a_terminal(&desk, "a", &args);
+    assert_eq!((always.code, wrote(&desk)), (0, true), "{}", always.seen());
+    std::fs::remove_file(desk.work().join("new.txt")).unwrap();
+    let again = at_a_terminal(&desk, "", &args);
+    assert_eq!((again.code, wrote(&desk)), (0, true), "{}", again.seen());
+    assert!(!again.stdout.contains("[y] once"), "{}", again.stdout);
+}

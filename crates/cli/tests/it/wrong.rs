@@ -1,0 +1,376 @@
+//! The table of what goes wrong: each row with the right exit code and a message that names the thing, the place and the
+//! cure, and nothing lost.
+
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Ran, read};
+
+fn plan(provider: Value) -> Value {
+    json!({
+        "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+        "providers": [{"module": "provider-mock", "config": provider}],
+        "tools": [{"module": "tool-filesystem"}],
+    })
+}
+
+fn says(text: &str) -> Value {
+    plan(json!({"responses": [text]}))
+}
+
+fn slow() -> Value {
+    plan(json!({"responses": [{"text": "late", "delay_ms": 60_000}]}))
+}
+
+/// A row of the table.
+#[track_caller]
+fn row(ran: &Ran, code: i32, words: &[&str]) {
+    assert_eq!(ran.code, code, "{}", ran.seen());
+    assert!(ran.stdout.is_empty() && !ran.stderr.contains("panicked"), "{}", ran.seen());
+    for word in words {
+        assert!(ran.stderr.contains(word), "`{word}` is not told: {}", ran.seen());
+    }
+}
+
+/// A session that was asked one thing.
+fn begun(desk: &Desk) -> (String, PathBuf) {
+    desk.plan("first.json", &says("one"));
+    let ran = desk.amplifier(&["run", "--plan", "first.json", "--output", "json", "first words"]);
+    let folder = desk.sessions().pop().unwrap_or_else(|| panic!("{}", ran.seen()));
+    (folder.file_name().unwrap().to_str().unwrap().to_owned(), folder)
+}
+
+fn transcript(folder: &Path) -> Vec<String> {
+    let text = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+    let said = |message: Value| match &message["content"] {
+        Value::String(text) => text.clone(),
+        blocks => blocks[0]["text"].as_str().unwrap_or_default().to_owned(),
+    };
+    read(&folder.join("transcript.jsonl")).lines().map(|line| said(text(line))).collect()
+}
+
+/// Waits for something that another process does; a minute is the end of patience.
+fn wait_until(mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A turn that is in the middle of a model call.
+fn in_the_middle(desk: &Desk, args: &[&str]) -> Child {
+    desk.plan("slow.json", &slow());
+    let child = desk.spawn(&[&["run", "--plan", "slow.json"], args, &["wait for it"]].concat());
+    wait_until(|| {
+        desk.sessions().pop().is_some_and(|folder| {
+            std::fs::read_to_string(folder.join("events.jsonl"))
+                .is_ok_and(|text| text.contains("call_started"))
+        })
+    });
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn what_was_asked_for_is_not_there() {
+    let desk = Desk::new();
+    row(&desk.amplifier(&["run", "--bundle", "nowhere", "hi"]), 2, &["nowhere", "hint:"]);
+    row(&desk.amplifier(&["run", "--plan", "none.json", "hi"]), 2, &["none.json", "hint:"]);
+    row(&desk.amplifier(&["run", "--profile", "no/such", "hi"]), 2, &["no/such", "hint:"]);
+    row(
+        &desk.amplifier(&["run", "--resume", "none-such", "hi"]),
+        1,
+        &["none-such", "state/sessions", "hint:"],
+    );
+    row(&desk.amplifier(&["run", "-p", "no such", "hi"]), 2, &["no such", "hint:"]);
+    row(&desk.amplifier(&["run", "--bogus", "hi"]), 2, &["--bogus"]);
+    row(&desk.amplifier(&["run", "--max-tokens", "many", "hi"]), 2, &["--max-tokens", "many"]);
+    row(&desk.amplifier(&["run", "--max-cost", "cheap", "hi"]), 2, &["--max-cost", "cheap"]);
+    row(&desk.amplifier(&["run", "--approve", "some", "hi"]), 2, &["some", "all, safe, none"]);
+    row(&desk.amplifier(&["run", ""]), 2, &["the prompt is empty", "hint:"]);
+    row(&desk.amplifier(&["run"]), 2, &["standard input is empty", "hint:"]);
+    assert!(desk.sessions().is_empty());
+}
+
+#[test]
+fn files_that_are_not_what_they_should_be() {
+    let desk = Desk::new();
+    desk.file("bundle.yaml", "bundle: {name: b\ntools: [\n")
+        .file("bytes.yaml", [b'b', b'u', 0xff, 0xfe])
+        .file("broken.json", "{\"session\": }")
+        .file("bytes.json", [b'{', 0xff])
+        .plan("shape.json", &json!({"session": {"orchestrator": 7, "context": "context-simple"}}));
+    row(&desk.amplifier(&["run", "--bundle", "./bundle.yaml", "hi"]), 2, &["bundle.yaml:"]);
+    row(&desk.amplifier(&["run", "--bundle", "./bytes.yaml", "hi"]), 2, &["bytes.yaml"]);
+    row(&desk.amplifier(&["run", "--plan", "broken.json", "hi"]), 2, &["broken.json:1:13", "not JSON"]);
+    row(&desk.amplifier(&["run", "--plan", "bytes.json", "hi"]), 2, &["bytes.json", "UTF-8"]);
+    row(
+        &desk.amplifier(&["run", "--plan", "shape.json", "hi"]),
+        2,
+        &["shape.json:1:", "orchestrator", "hint:"],
+    );
+    row(&desk.amplifier(&["run", "--plan", ".", "hi"]), 2, &["`.`"]);
+    assert!(desk.sessions().is_empty());
+    assert_snapshot!("broken_json", desk.amplifier(&["run", "--plan", "broken.json", "hi"]).seen());
+}
+
+/// A command that runs as somebody who may not write here.
+fn as_nobody(desk: &Desk, args: &[&str]) -> Command {
+    let mut command = desk.command(args);
+    // Who is allowed everything has to become somebody else.
+    if std::fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0) {
+        command.uid(65_534).gid(65_534);
+        std::fs::set_permissions(desk.path(""), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    command
+}
+
+#[test]
+fn a_home_and_a_plan_without_permission() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("x")).plan("closed.json", &says("x"));
+    std::fs::create_dir(desk.home()).unwrap();
+    std::fs::set_permissions(desk.home(), PermissionsExt::from_mode(0o555)).unwrap();
+    let ran = Ran::of(as_nobody(&desk, &["run", "--plan", "a.json", "hi"]).output().unwrap());
+    row(&ran, 1, &["home", "ermission denied", "hint:", "--home"]);
+    std::fs::set_permissions(desk.work().join("closed.json"), PermissionsExt::from_mode(0o000)).unwrap();
+    let ran = Ran::of(as_nobody(&desk, &["run", "--plan", "closed.json", "hi"]).output().unwrap());
+    row(&ran, 2, &["closed.json", "ermission denied"]);
+    std::fs::set_permissions(desk.home(), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// Runs a script with a file system of its own at the home, in a name space of its own.
+fn with_home_on(desk: &Desk, options: &str, script: &str, args: &[&str]) -> Ran {
+    std::fs::create_dir_all(desk.home()).unwrap();
+    let inner = desk.command(args);
+    let mount = format!("mount -t tmpfs -o {options} tmpfs \"$AMPLIFIER_HOME\" && {script}");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "sh", "-c", &mount, "sh"]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    command.current_dir(desk.work()).env("AMPLIFIER_HOME", desk.home()).stdin(Stdio::null());
+    let ran = Ran::of(command.output().expect("unshare is needed for this test; it is in util-linux"));
+    let refused = "this test needs a system that lets people mount in a name space of their own";
+    assert!(
+        !ran.stderr.contains("unshare failed") && !ran.stderr.contains("mount:"),
+        "{refused}: {}",
+        ran.stderr
+    );
+    ran
+}
+
+#[test]
+fn a_home_that_is_read_only() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("x"));
+    let ran = with_home_on(&desk, "ro", "exec \"$@\"", &["run", "--plan", "a.json", "hi"]);
+    row(&ran, 1, &["home/state", "Read-only file system", "hint:", "--home"]);
+}
+
+#[test]
+fn a_disk_that_is_full_loses_nothing_that_was_said() {
+    let desk = Desk::new();
+    let noise: String = (0..60_000).map(|at| format!("{at} ")).collect();
+    desk.plan("a.json", &says("fits")).plan("b.json", &says(&noise));
+    // One turn fits, the next does not; what is there is kept for the time after.
+    let script = "\"$@\" >first.out && id=$(ls \"$AMPLIFIER_HOME/state/sessions\") \
+         && shift 4 && { \"$AMP\" run --plan b.json --resume $id second; code=$?; cp -r \"$AMPLIFIER_HOME\" kept; exit $code; }";
+    let script = script.replace("\"$AMP\"", &format!("\"{}\"", env!("CARGO_BIN_EXE_amplifier")));
+    let ran = with_home_on(&desk, "size=128k", &script, &["run", "--plan", "a.json", "first"]);
+    row(&ran, 1, &["No space left on device", "events.jsonl", "hint:"]);
+    let kept = desk.work().join("kept");
+    let folder = std::fs::read_dir(kept.join("state/sessions")).unwrap().next().unwrap().unwrap().path();
+    let id = folder.file_name().unwrap().to_str().unwrap().to_owned();
+    let home = kept.display().to_string();
+    let again = desk.amplifier(&["run", "--home", &home, "--plan", "a.json", "--resume", &id, "third"]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "fits\n"), "{}", again.seen());
+    let said = transcript(&folder);
+    assert_eq!((said[0].as_str(), said[1].as_str()), ("first", "fits"), "{said:?}");
+    assert!(said.contains(&"third".to_owned()), "{said:?}");
+}
+
+#[test]
+fn an_answer_that_nobody_can_take() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("x"));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = desk.command(&["run", "--plan", "a.json", "hi"]).stdout(full).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("standard output") && stderr.contains("No space left"), "{stderr}");
+}
+
+#[test]
+fn session_files_that_were_damaged() {
+    let desk = Desk::new();
+    let (id, folder) = begun(&desk);
+    let resume = |desk: &Desk| desk.amplifier(&["run", "--resume", &id, "again"]);
+    // Views are made again from the journal.
+    std::fs::write(folder.join("metadata.json"), "{").unwrap();
+    std::fs::write(folder.join("transcript.jsonl"), "no").unwrap();
+    std::fs::remove_file(folder.join("lease")).ok();
+    let ran = resume(&desk);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "one\n"), "{}", ran.seen());
+    assert_eq!(transcript(&folder), ["first words", "one", "again", "one"]);
+    // A torn end is mended and told.
+    let events = folder.join("events.jsonl");
+    let whole = std::fs::read(&events).unwrap();
+    std::fs::write(&events, &whole[..whole.len() - 7]).unwrap();
+    let ran = resume(&desk);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.stderr.contains("torn") && ran.stderr.contains("are kept in"), "{}", ran.stderr);
+    // A damaged middle is never passed over.
+    let whole = String::from_utf8(std::fs::read(&events).unwrap()).unwrap();
+    std::fs::write(&events, whole.replacen("first words", "other words", 1)).unwrap();
+    std::fs::remove_file(folder.join("events.idx")).ok();
+    let ran = resume(&desk);
+    row(&ran, 1, &["events.jsonl:", "damaged", "checksum", "hint:"]);
+    assert_eq!(read(&events), whole.replacen("first words", "other words", 1), "it is left as it was found");
+    std::fs::write(&events, &whole).unwrap();
+    // A plan that is none can be replaced.
+    std::fs::write(folder.join("mount_plan.json"), "{").unwrap();
+    row(&resume(&desk), 1, &["mount_plan.json", "hint:", "--plan"]);
+    let ran = desk.amplifier(&["run", "--resume", &id, "--plan", "first.json", "again"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+}
+
+#[test]
+fn two_processes_on_one_session() {
+    let desk = Desk::new();
+    let (id, folder) = begun(&desk);
+    desk.plan("slow.json", &slow());
+    let mut holder = desk.spawn(&["run", "--resume", &id, "--plan", "slow.json", "two"]);
+    let pid = holder.id().to_string();
+    wait_until(|| std::fs::read_to_string(folder.join("lease")).is_ok_and(|text| text.contains(&pid)));
+    let ran = desk.amplifier(&["run", "--resume", &id, "three"]);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    row(&ran, 1, &["in use by", &pid, "lease", "hint:"]);
+    let ran = desk.amplifier(&["run", "--resume", &id, "--plan", "first.json", "four"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+}
+
+/// CRC-32 as the journal uses it.
+fn crc(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1)))
+    })
+}
+
+#[test]
+fn a_clock_that_went_back() {
+    let desk = Desk::new();
+    let (id, folder) = begun(&desk);
+    let events = folder.join("events.jsonl");
+    // As if everything had been written a thousand years from now, before somebody set the clock right.
+    let year = read(&events).split("\"ts\":\"").nth(1).unwrap().chars().take(4).collect::<String>();
+    let later = |line: &str| {
+        let (body, _) = line.rsplit_once(",\"crc\":").unwrap();
+        let body = body.replacen(&format!("\"ts\":\"{year}"), "\"ts\":\"3026", 1);
+        format!("{body},\"crc\":\"{:08x}\"}}\n", crc(body.as_bytes()))
+    };
+    let moved: String = read(&events).lines().map(later).collect();
+    std::fs::write(&events, moved).unwrap();
+    std::fs::remove_file(folder.join("events.idx")).ok();
+    let ran = desk.amplifier(&["run", "--resume", &id, "--output", "jsonl", "again"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let result = ran.lines().pop().unwrap();
+    assert_eq!(result["answer"], json!("one"), "{result}");
+    assert_eq!(transcript(&folder), ["first words", "one", "again", "one"]);
+}
+
+#[test]
+fn arguments_and_files_that_are_not_text() {
+    let desk = Desk::new();
+    let bytes = |text: &[u8]| std::ffi::OsString::from_vec(text.to_vec());
+    let mut command = desk.command(&["run"]);
+    let ran = Ran::of(command.arg(bytes(b"h\xffi")).output().unwrap());
+    row(&ran, 2, &["UTF-8"]);
+    // A path need not be text.
+    let path = desk.work().join(bytes(b"pl\xffan.json"));
+    std::fs::write(&path, says("found").to_string()).unwrap();
+    let ran = Ran::of(desk.command(&["run", "hi", "--plan"]).arg(&path).output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "found\n"), "{}", ran.seen());
+    let calls =
+        json!([{"tool_calls": [{"name": "read_file", "arguments": {"file_path": "bytes.txt"}}]}, "seen"]);
+    desk.file("bytes.txt", [b'a', 0xff, 0, 0xfe]).plan("reads.json", &plan(json!({"responses": calls})));
+    let ran = desk.amplifier(&["run", "--plan", "reads.json", "read"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "seen\n"), "{}", ran.seen());
+}
+
+#[test]
+fn a_terminal_that_is_closed_and_a_process_that_is_ended() {
+    for (name, code) in [("-HUP", 129), ("-TERM", 143)] {
+        let desk = Desk::new();
+        let child = in_the_middle(&desk, &["--output", "json"]);
+        signal(&child, name);
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, code, "{name}: {}", ran.seen());
+        let told = ran.json();
+        assert_eq!((&told["status"], &told["exit_code"]), (&json!("cancelled"), &json!(code)), "{told}");
+        let folder = desk.sessions().pop().unwrap();
+        assert_eq!(transcript(&folder)[0], "wait for it", "{name}");
+        assert!(read(&folder.join("events.jsonl")).contains("session:end"), "{name}: it ended in order");
+    }
+}
+
+#[test]
+fn an_interrupt_while_nothing_is_asked_yet() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("x"));
+    let mut command = desk.command(&["run", "--plan", "a.json"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let pipe = child.stdin.take();
+    let mut stderr = child.stderr.take().unwrap();
+    let mut said = [0; 5];
+    // It says what it waits for, so it is waiting.
+    stderr.read_exact(&mut said).unwrap();
+    signal(&child, "-INT");
+    let code = child.wait().unwrap().code();
+    drop(pipe);
+    assert_eq!((code, &said), (Some(130), b"note:"));
+    assert!(desk.sessions().is_empty());
+}
+
+#[test]
+fn three_interrupts_leave_at_once_and_keep_the_journal() {
+    let desk = Desk::new();
+    let child = in_the_middle(&desk, &[]);
+    let began = Instant::now();
+    for _ in 0..3 {
+        signal(&child, "-INT");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.seen());
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let id = desk.sessions().pop().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    desk.plan("next.json", &says("on"));
+    let again = desk.amplifier(&["run", "--resume", &id, "--plan", "next.json", "and now?"]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "on\n"), "{}", again.seen());
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_quietly() {
+    let desk = Desk::new();
+    desk.plan("slow.json", &slow());
+    let mut child = desk.spawn(&["run", "--plan", "slow.json", "--output", "jsonl", "hi"]);
+    let mut first = [0; 1];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let began = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.as_ref()), (Some(141), ""));
+    assert!(began.elapsed() < Duration::from_secs(50), "nobody pays for what nobody reads");
+}
