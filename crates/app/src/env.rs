@@ -29,10 +29,6 @@ pub const LLAMA_CPP_HOST: &str = "LLAMA_CPP_HOST";
 /// Where a vLLM server is.
 pub const VLLM_BASE_URL: &str = "VLLM_BASE_URL";
 
-/// What the terminal can do.
-pub const TERM: &str = "TERM";
-/// Set to anything, nothing is coloured.
-pub const NO_COLOR: &str = "NO_COLOR";
 /// The language and letters of the person; the first that is set counts.
 pub const LC_ALL: &str = "LC_ALL";
 /// See [`LC_ALL`].

@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
-use crate::files::{Durability, FileError, write_atomic};
+use crate::files::FileError;
 use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, RecordReader, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
@@ -37,6 +37,10 @@ use crate::resolver;
 use crate::sessions::index::{Index, Note};
 use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
 use crate::store::{SessionStore, StoreError, Views, update_views};
+
+mod kept;
+
+use kept::Kept;
 
 /// The folder of the home in the person's own folder.
 const HOME_FOLDER: &str = ".amplifierd";
@@ -263,74 +267,6 @@ struct Standing {
     depth: u64,
     tap: Option<Arc<dyn RecordTap>>,
     origin: Option<SessionOrigin>,
-}
-
-/// What is kept of a session in its folder.
-struct Kept {
-    id: SessionId,
-    plan: MountPlan,
-    folder: SessionFolder,
-    parts: PromptParts,
-    lock: Option<Arc<BundleLock>>,
-    is_new: bool,
-}
-
-impl Kept {
-    fn create(
-        store: &SessionStore,
-        id: SessionId,
-        plan: MountPlan,
-        parts: Option<PromptParts>,
-    ) -> Result<Self, AppError> {
-        let folder = store.create(&id, &plan)?;
-        if let Some(parts) = &parts {
-            parts.write(&folder)?;
-        }
-        let parts = parts.unwrap_or_default();
-        Ok(Self { id, plan, folder, parts, lock: None, is_new: true })
-    }
-
-    /// A session that exists; another plan or prompt takes the place of the old one once its lease is taken.
-    fn find(
-        store: &SessionStore,
-        id: SessionId,
-        plan: Option<MountPlan>,
-        parts: Option<PromptParts>,
-    ) -> Result<Self, AppError> {
-        let folder = store.open(&id)?;
-        let plan = plan.map_or_else(|| store.plan(&folder), Ok)?;
-        let parts = match parts {
-            Some(parts) => parts,
-            None => PromptParts::read(&folder)?.unwrap_or_default(),
-        };
-        Ok(Self { id, plan, folder, parts, lock: None, is_new: false })
-    }
-
-    /// With the lock that the session was opened with, if there was one.
-    fn under_its_lock(self) -> Result<Self, AppError> {
-        let path = self.folder.lock();
-        let text = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(self),
-            text => text.map_err(FileError::at("read", &path)).map_err(StoreError::from)?,
-        };
-        let lock = BundleLock::parse(&text).map_err(|source| AppError::Lock { path, source })?;
-        Ok(Self { lock: Some(Arc::new(lock)), ..self })
-    }
-
-    /// Keeps the lock with the session; an old one that no longer holds goes.
-    fn write_lock(&self) -> Result<(), AppError> {
-        let path = self.folder.lock();
-        let Some(lock) = &self.lock else {
-            return match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    Err(StoreError::from(FileError::at("remove", &path)(error)).into())
-                }
-                _ => Ok(()),
-            };
-        };
-        let text = lock.to_text().map_err(|source| AppError::Lock { path: path.clone(), source })?;
-        Ok(write_atomic(&path, text.as_bytes(), Durability::Synced).map_err(StoreError::from)?)
-    }
 }
 
 /// Gives a session its journal, its capabilities and its prompt, and opens it.

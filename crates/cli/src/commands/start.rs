@@ -155,7 +155,17 @@ pub fn approvals(
     person: Option<Arc<dyn Asker>>,
     display: Arc<dyn DisplaySystem>,
 ) -> Arc<Approvals> {
-    let policy = match (args.approve, person) {
+    answering(args.approve, access, person, display)
+}
+
+/// The same for commands that start no conversation.
+pub fn answering(
+    approve: Option<Approve>,
+    access: &Access,
+    person: Option<Arc<dyn Asker>>,
+    display: Arc<dyn DisplaySystem>,
+) -> Arc<Approvals> {
+    let policy = match (approve, person) {
         (Some(Approve::All), _) => ApprovalPolicy::All,
         (Some(Approve::Safe), _) => ApprovalPolicy::Safe,
         (Some(Approve::None), _) | (None, None) => ApprovalPolicy::None,
