@@ -99,6 +99,11 @@ impl Approvals {
         lock(&self.session).iter().cloned().collect()
     }
 
+    /// Forgets what was allowed until the session ends. Hooks of the session may remember more.
+    pub fn forget_session(&self) {
+        lock(&self.session).clear();
+    }
+
     async fn put(&self, asker: &dyn Asker, question: &Question) -> Result<String, ApprovalError> {
         let grant = question.call.as_ref().map(Grant::of);
         if let Some(grant) = &grant

@@ -48,6 +48,11 @@ pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
     builder.create(path).map_err(FileError::at("create folder", path))
 }
 
+/// Makes an empty file for the owner alone; one that exists stays as it is.
+pub fn create_private_file(path: &Path) -> Result<(), FileError> {
+    private().append(true).create(true).open(path).map(drop).map_err(FileError::at("create", path))
+}
+
 /// Options that create files for the owner alone.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();

@@ -8,6 +8,7 @@ pub mod backups;
 pub mod bundles;
 pub mod catalog;
 pub mod clock;
+pub mod compact;
 pub mod detect;
 pub mod diff;
 pub mod doctor;
@@ -19,6 +20,7 @@ pub mod invoke;
 pub mod journal;
 pub mod library;
 pub mod lockfile;
+pub mod modes;
 pub mod open;
 pub mod overrides;
 pub mod paths;
@@ -47,6 +49,7 @@ pub use amplifier_core::canonical::{PlanHash, plan_hash};
 pub use amplifier_core::contracts::{
     ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Prompt, TurnError,
 };
+pub use amplifier_core::redact::redact;
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};
 pub use amplifier_sources::cache::{Cache, Cleared, Entry as CacheEntry, Selection, Verdict};
 pub use amplifier_sources::error::FetchError;

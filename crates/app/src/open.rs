@@ -186,7 +186,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         strictness: request.strictness,
     };
     // A plan that comes from nowhere else is the session's own, changed or not.
-    let is_own = request.origin.is_none() && request.prompt.is_none() && request.resolver.is_none();
+    let is_own = request.origin.is_none() && request.prompt.is_none();
     let kept = match request.which {
         Which::New(plan) => Kept::create(&store, SessionId::generate(), *plan, request.prompt)?,
         Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_protocol::ids::SessionId;
+use sha2::{Digest, Sha256};
 
 /// The home folder and the names of everything in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +86,25 @@ impl Home {
         self.root.join("state/sessions.lock")
     }
 
+    /// What was typed in the chats of one folder.
+    pub fn history(&self, folder: &Path) -> PathBuf {
+        self.root.join("state/history").join(name_of(folder))
+    }
+
     /// The folder of one session. A checked id cannot lead out of [`Home::sessions`].
     pub fn session(&self, id: &SessionId) -> SessionFolder {
         SessionFolder::new(self.sessions().join(id.as_str()))
     }
+}
+
+/// A name for what is kept about a folder elsewhere: readable, and the folder's alone.
+fn name_of(folder: &Path) -> String {
+    let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+    let digits: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let words = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let readable: String =
+        words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
+    format!("{readable}-{digits}")
 }
 
 /// The folder of one session and the names of the files in it.
@@ -166,5 +182,13 @@ mod tests {
         let folder = Home::new("/h").session(&"s-1".parse().unwrap());
         assert_eq!(folder.events(), Path::new("/h/state/sessions/s-1/events.jsonl"));
         assert_eq!(folder.lease(), Path::new("/h/state/sessions/s-1/lease"));
+    }
+
+    #[test]
+    fn folders_of_the_same_name_have_histories_of_their_own() {
+        let home = Home::new("/h");
+        let (one, other) = (home.history(Path::new("/a/my work")), home.history(Path::new("/b/my work")));
+        assert!(one.starts_with("/h/state/history") && one != other);
+        assert!(one.to_string_lossy().contains("/my-work-"), "{}", one.display());
     }
 }

@@ -283,7 +283,7 @@ pub fn describe(failed: &FailedMention) -> String {
 }
 
 /// How an address may be written down.
-fn without_credentials(reference: &str) -> String {
+pub fn without_credentials(reference: &str) -> String {
     reference.parse::<SourceUri>().map_or_else(|_| reference.to_owned(), |uri| uri.to_string())
 }
 

@@ -3,19 +3,23 @@
 use std::path::PathBuf;
 
 use amplifier_protocol::ids::SessionId;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 mod bundle;
+mod chat;
 mod look;
 mod plan;
 mod profile;
 mod provider;
+mod session;
 mod start;
 
 pub use bundle::{
     AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
     TreeArgs, UpdateArgs, ValidateBundleArgs,
 };
+pub use chat::ChatArgs;
 pub use look::{
     AgentsCommand, AgentsListArgs, AgentsShowArgs, CompletionsArgs, DoctorArgs, ManArgs, ToolCommand,
     ToolInfoArgs, ToolInvokeArgs, ToolListArgs, UpdateCheckArgs, VersionArgs,
@@ -27,7 +31,13 @@ pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
 pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
+pub use session::{
+    ContinueArgs, ExportFormat, ResumeArgs, SessionCleanupArgs, SessionCommand, SessionDeleteArgs,
+    SessionExportArgs, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
+    SessionRewindArgs, SessionSearchArgs, SessionShowArgs, Where,
+};
 pub use start::{Approve, RunArgs, StartArgs};
+pub use start::{RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
@@ -45,14 +55,45 @@ pub struct Args {
     #[arg(long, global = true)]
     pub no_color: bool,
 
+    /// What the chat is opened with when no command is given.
+    #[command(flatten)]
+    pub chat: ChatArgs,
+
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+impl Args {
+    /// Flags of the chat that stand before a command, which would not see them.
+    pub fn misplaced(matches: &clap::ArgMatches) -> Option<Misplaced> {
+        let command = matches.subcommand_name()?.to_owned();
+        let typed = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        let of_the_chat = |arg: &&clap::Arg| !arg.is_global_set() && typed(arg.get_id());
+        let parser = Self::command();
+        let flag = parser.get_arguments().find(of_the_chat)?.get_long()?.to_owned();
+        Some(Misplaced { flag, command })
+    }
+}
+
+/// A flag that stands where nobody looks for it.
+pub struct Misplaced {
+    pub flag: String,
+    pub command: String,
 }
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Talk: the same as no command at all.
+    Chat(ChatArgs),
     /// Answer one prompt.
     Run(RunArgs),
+    /// Go on with the session that was last used in this folder.
+    Continue(Box<ContinueArgs>),
+    /// Go on with a session.
+    Resume(Box<ResumeArgs>),
+    /// List, show, fork, rewind, export, search and delete sessions.
+    #[command(subcommand)]
+    Session(Box<SessionCommand>),
     /// Look at mount plans.
     #[command(subcommand)]
     Plan(PlanCommand),

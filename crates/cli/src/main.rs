@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 mod args;
 mod ask;
+mod chat;
 mod commands;
 mod exit;
 mod input;
@@ -14,13 +15,23 @@ mod render;
 mod stop;
 
 use amplifier_app::env::{self, Environment};
-use args::{Args, BackupCommand, Command, ModuleCommand, PlanCommand};
+use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
 use render::{Manner, Palette, Tone};
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+    let parsed = Args::command().try_get_matches();
+    let parsed =
+        parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
+    let args = match parsed {
+        Ok((_, Some(Misplaced { flag, command }))) => {
+            render::note(&format!(
+                "error: `--{flag}` stands before `{command}`, which does not see it there"
+            ));
+            render::note(&format!("  hint: write `amplifier {command} --{flag} …`"));
+            return Exit::Usage.into();
+        }
+        Ok((args, None)) => args,
         Err(error) => {
             // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
@@ -51,15 +62,17 @@ fn manner(args: &Args) -> Manner {
     let is_plain = args.no_color || set(env::NO_COLOR).is_some() || set(env::TERM).as_deref() == Some("dumb");
     let palette = if is_plain { Palette::Plain } else { Palette::Colors };
     let tone = match &args.command {
-        Command::Run(run) if run.quiet => Tone::Quiet,
-        Command::Run(run) if run.verbose => Tone::Verbose,
+        Some(Command::Run(run)) if run.quiet => Tone::Quiet,
+        Some(Command::Run(run)) if run.verbose => Tone::Verbose,
         _ => Tone::Usual,
     };
     Manner { tone, palette }
 }
 
 fn run(args: Args) -> Exit {
-    match args.command {
+    let Some(command) = args.command else { return commands::chat::chat(&args.chat, args.home) };
+    match command {
+        Command::Chat(chat) => commands::chat::chat(&chat, args.home),
         Command::Backup(BackupCommand::List(list)) => commands::backup::list(&list),
         Command::Backup(BackupCommand::Restore(restore)) => commands::backup::restore(&restore, args.home),
         Command::Module(ModuleCommand::List(list)) => commands::module::list(&list),
@@ -81,6 +94,9 @@ fn run(args: Args) -> Exit {
         Command::Completions(completions) => commands::completions::run(&completions),
         Command::Man(man) => commands::man::run(&man),
         Command::Version(version) => commands::version::run(&version, args.home),
+        Command::Continue(wish) => commands::session::go_on(*wish, args.home),
+        Command::Resume(resume) => commands::session::resume(&resume, args.home),
+        Command::Session(command) => commands::session::run(&command, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),
     }
 }

@@ -67,8 +67,33 @@ impl GrantFile {
         Ok(self.read()?.folders.get(folder).is_some_and(|grants| grants.contains(grant)))
     }
 
+    /// Everything that is allowed in a folder.
+    pub fn list(&self, folder: &Path) -> Result<Vec<Grant>, GrantsError> {
+        Ok(self.read()?.folders.remove(folder).unwrap_or_default().into_iter().collect())
+    }
+
     /// Adds to what the file holds now: other processes write to it as well.
     pub fn add(&self, folder: &Path, grant: Grant) -> Result<(), GrantsError> {
+        self.change(|kept| {
+            let grants = kept.folders.entry(folder.to_owned()).or_default();
+            if grants.len() >= MAX_GRANTS {
+                return Err(GrantsError::Full { path: self.0.clone() });
+            }
+            grants.insert(grant);
+            Ok(())
+        })
+    }
+
+    /// Asks about everything again in a folder.
+    pub fn forget(&self, folder: &Path) -> Result<(), GrantsError> {
+        self.change(|kept| {
+            kept.folders.remove(folder);
+            Ok(())
+        })
+    }
+
+    /// Changes what the file holds, one process at a time.
+    fn change(&self, change: impl FnOnce(&mut Kept) -> Result<(), GrantsError>) -> Result<(), GrantsError> {
         if let Some(above) = self.0.parent() {
             create_private_dir(above)?;
         }
@@ -77,11 +102,7 @@ impl GrantFile {
         let lock = lock.map_err(FileError::at("open", &beside))?;
         lock.lock().map_err(FileError::at("lock", &beside))?;
         let mut kept = self.read()?;
-        let grants = kept.folders.entry(folder.to_owned()).or_default();
-        if grants.len() >= MAX_GRANTS {
-            return Err(GrantsError::Full { path: self.0.clone() });
-        }
-        grants.insert(grant);
+        change(&mut kept)?;
         kept.version = VERSION;
         let text = serde_json::to_vec_pretty(&kept).map_err(|error| self.unreadable(&error))?;
         Ok(write_atomic(&self.0, &text, Durability::Synced)?)

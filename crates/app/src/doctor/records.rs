@@ -8,6 +8,7 @@ use super::{Check, Finding, Patient, chain, count, some};
 use crate::clock::SystemClock;
 use crate::journal::{Owner, last_owner};
 use crate::paths::Home;
+use crate::sessions::{Scope, list};
 use crate::store::SessionStore;
 
 /// Nothing of this program is older.
@@ -19,7 +20,7 @@ const LEEWAY_MICROS: i64 = 3_600_000_000;
 pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
     let check = Check::Sessions;
     let store = SessionStore::new(patient.access.home.clone());
-    let listing = match store.list() {
+    let listing = match list(&store, &Scope::all().with_children()) {
         Ok(listing) => listing,
         Err(error) => return vec![check.problem(chain(&error)).cure("make the folder readable")],
     };

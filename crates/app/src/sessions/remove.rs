@@ -3,13 +3,13 @@
 //! A folder loses its name before its files, so a kill leaves no half of a session: what is left is no session any more and
 //! is swept up the next time.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
 use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
-use std::collections::HashSet;
 
 use super::SessionError;
 use super::fork::UNFINISHED;
@@ -23,6 +23,8 @@ use crate::store::SessionStore;
 const GONE: &str = ".gone-";
 /// What was left by somebody is left alone this long: it may be at work.
 const SWEEP_AFTER: Duration = Duration::from_secs(3600);
+
+const MICROS_OF_A_DAY: i64 = 86_400_000_000;
 
 /// What was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,9 +81,11 @@ pub fn delete(store: &SessionStore, ids: &[SessionId]) -> Result<Removal, Sessio
     Ok(removal)
 }
 
-/// The sessions in which nothing happened since then and which nobody has. Sub-sessions go with their parents; one whose
-/// parent is gone stands for itself.
-pub fn older_than(store: &SessionStore, since: Timestamp) -> Result<Vec<Listed>, SessionError> {
+/// The sessions in which nothing happened for this many days and which nobody has. Sub-sessions go with their parents; one
+/// whose parent is gone stands for itself.
+pub fn older_than(store: &SessionStore, days: u32) -> Result<Vec<Listed>, SessionError> {
+    let now = SystemClock::default().now().as_micros();
+    let since = Timestamp::from_micros(now.saturating_sub(i64::from(days).saturating_mul(MICROS_OF_A_DAY)));
     let all = list(store, &Scope::all().with_children())?.sessions;
     let ids: HashSet<SessionId> = all.iter().map(|listed| listed.metadata.session_id.clone()).collect();
     let has_parent =

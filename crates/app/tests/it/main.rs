@@ -14,6 +14,7 @@ mod hand;
 mod journal;
 mod kills;
 mod prompts;
+mod sessions;
 mod spawns;
 mod store;
 mod support;

@@ -160,25 +160,6 @@ fn foreign_blocks_with_line_feeds_and_large_texts_are_one_line_each() {
 }
 
 #[test]
-fn a_list_reads_metadata_alone_and_tells_what_it_could_not_read() {
-    let Fixture { store, folder, _dir } = fixture();
-    write_journal(&folder, &[opened(), says(2, 1, "user", "hello"), ends(3, 1, "success")]);
-    update_views(&folder).unwrap();
-    // Neither the journal nor the transcript is looked at.
-    std::fs::remove_file(folder.events()).unwrap();
-    std::fs::remove_file(folder.transcript()).unwrap();
-    store.create(&"t".parse().unwrap(), &plan()).unwrap();
-    std::fs::write(store.home().sessions().join(".DS_Store"), "").unwrap();
-    let listing = store.list().unwrap();
-    assert_eq!(listing.sessions.len(), 1);
-    assert_eq!(listing.sessions[0].title.as_deref(), Some("hello"));
-    assert_eq!(listing.sessions[0].status, SessionState::Completed);
-    assert_eq!(listing.unread.len(), 1);
-    assert!(listing.unread[0].1.to_string().contains("metadata.json"));
-    assert!(SessionStore::new(Home::new("/nonexistent-home")).list().unwrap().sessions.is_empty());
-}
-
-#[test]
 fn a_home_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("home");

@@ -14,10 +14,13 @@ use amplifier_app::{
     ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness,
     detect, inquire, overrides, providers,
 };
+use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 
 use super::load::Chosen;
+use super::session;
+use crate::args::StartArgs;
 use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
 use crate::render::{self, Tone};
@@ -29,6 +32,7 @@ pub struct Start {
     pub prompt: Option<PromptParts>,
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
     pub lock: Option<Arc<BundleLock>>,
+    origin: Option<SessionOrigin>,
     strictness: Strictness,
 }
 
@@ -38,10 +42,20 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let strictness = if args.strict { Strictness::Strict } else { Strictness::Lenient };
     let choice = &args.choice;
     let named = choice.bundle.is_some() || choice.profile.is_some() || choice.plan.is_some();
+    let resumed = resumed.map(|id| session::existing(&access, &id)).transpose()?;
     if let (Some(id), false) = (&resumed, named) {
         let plan = kept_plan(args, id, &access)?;
         let which = Which::Resume(id.clone(), plan.map(Box::new));
-        return Ok(Start { access, which, prompt: None, resolver: None, lock: None, strictness });
+        session::tell_changes(&access, id).await;
+        return Ok(Start {
+            access,
+            which,
+            prompt: None,
+            resolver: None,
+            lock: None,
+            origin: None,
+            strictness,
+        });
     }
     if args.offline {
         access.freshness = Freshness::Offline;
@@ -50,6 +64,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let options = PrepareOptions { strictness: of_bundle, ..PrepareOptions::default() };
     let chosen = Chosen::find(&args.choice, &access, options).await?;
     let mut plan = chosen.plan()?;
+    let origin = Some(session::origin(&chosen, &plan));
     choose_provider(args, &mut plan, &access.environment).await?;
     set_values(args, &mut plan)?;
     let (prompt, resolver) = match &chosen {
@@ -64,7 +79,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
         Some(id) => Which::Resume(id, Some(plan)),
         None => Which::New(plan),
     };
-    Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), strictness })
+    Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), origin, strictness })
 }
 
 /// The plan that a session was opened with, where the flags change something in it.
@@ -202,7 +217,7 @@ impl Start {
             prompt: self.prompt,
             resolver: self.resolver,
             lock: self.lock,
-            origin: None,
+            origin: self.origin,
         })
         .await
     }
@@ -226,6 +241,9 @@ pub fn tell_about(opened: &OpenSession) {
         render::note(&format!(
             "note: the last {bytes} bytes of the journal were torn; they are kept in `{saved}`"
         ));
+    }
+    if opened.rebuilt {
+        render::note("note: the transcript was damaged; it was made again from the journal, which is whole");
     }
     let session = &opened.session;
     if let Some(change) = session.plan_change() {

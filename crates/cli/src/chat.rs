@@ -1,0 +1,227 @@
+//! The chat: a prompt, an answer, a prompt. It renders and asks; what a session is and does is `app`'s.
+//!
+//! `chat/input.rs` reads, `chat/screen.rs` writes, `chat/turn.rs` runs one turn between them, `chat/obey.rs` does what begins
+//! with a slash.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use amplifier_app::library::Access;
+use amplifier_protocol::ids::SessionId;
+
+use crate::args::StartArgs;
+use crate::exit::Exit;
+use crate::render;
+use crate::stop::{Stop, Stops};
+
+mod approve;
+mod calls;
+mod complete;
+mod draft;
+mod editor;
+mod highlight;
+mod input;
+mod markdown;
+mod obey;
+mod paint;
+mod screen;
+mod seat;
+mod slash;
+mod tap;
+mod turn;
+mod view;
+
+use complete::{Completion, Shared};
+use draft::Draft;
+use editor::Setup;
+use input::{Input, Typed};
+use paint::{Colour, Hue, Line, Margin, Span, Style, wrap};
+use screen::{Face, Screen};
+use seat::Seat;
+use slash::Said;
+use view::Memory;
+
+/// How the chat goes on.
+enum Next {
+    Prompt,
+    Leave(Exit),
+}
+
+struct Chat {
+    screen: Screen,
+    input: Input,
+    stops: Stops,
+    seat: Seat,
+    memory: Memory,
+    draft: Draft,
+    known: Shared,
+    /// Lines that were typed while something ran and are prompts of their own.
+    waiting: VecDeque<String>,
+    /// How the last turn ended, for scripts.
+    exit: Exit,
+}
+
+/// Opens a session, new or again, and talks until the person leaves.
+pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
+    let face = Face::find(access.environment.get("TERM").as_deref());
+    let colour = colour(face);
+    let stops = match Stops::listen(None, Arc::default()) {
+        Ok(stops) => stops,
+        Err(error) => {
+            render::error(&error, None);
+            return Exit::Failure;
+        }
+    };
+    let seat = match Seat::take(args, resumed, access, face).await {
+        Ok(seat) => seat,
+        Err(exit) => return exit,
+    };
+    let mut screen = Screen::new(face, colour);
+    let history = match seat.history() {
+        Ok(history) => Some(history),
+        Err(error) => {
+            let told = format!("warning: what is typed is not kept: {error}");
+            screen.note(&[vec![Span::plain(told)]]);
+            None
+        }
+    };
+    let known = Shared::default();
+    let completion =
+        Completion { known: known.clone(), folder: seat.folder().to_owned(), home: seat.home().clone() };
+    let input = Input::open(face, Setup { history, completion, colour });
+    let mut chat = Chat {
+        screen,
+        input,
+        stops,
+        seat,
+        memory: Memory::default(),
+        draft: Draft::default(),
+        known,
+        waiting: VecDeque::new(),
+        exit: Exit::Success,
+    };
+    chat.greet();
+    let exit = chat.talk().await;
+    chat.leave().await;
+    exit
+}
+
+/// Colours where somebody sees them and nobody objects.
+fn colour(face: Face) -> Colour {
+    if face == Face::Full && render::has_colors(&std::io::stdout()) { Colour::On } else { Colour::Off }
+}
+
+impl Chat {
+    async fn talk(&mut self) -> Exit {
+        let mut interrupts = 0;
+        loop {
+            let line = match self.next_line().await {
+                Typed::Line(line) => line,
+                Typed::Interrupt => {
+                    interrupts += 1;
+                    if interrupts > 1 || self.screen.face() == Face::Pipe {
+                        return Exit::Interrupted;
+                    }
+                    self.say("Ctrl-C again or Ctrl-D leaves", Style::DIM);
+                    continue;
+                }
+                Typed::End => return self.exit,
+                Typed::Broken(error) => {
+                    self.say(&format!("error: {error}"), Style::of(Hue::Red));
+                    return Exit::Failure;
+                }
+                // Only while a turn runs.
+                Typed::Key(_) | Typed::Paste(_) => continue,
+            };
+            interrupts = 0;
+            let next = match slash::read(&line) {
+                Said::Nothing => Next::Prompt,
+                Said::Prompt(prompt) => self.turn(prompt.to_owned()).await,
+                Said::Command(word, argument) => self.obey(word, argument).await,
+                Said::Unknown { name, nearest } => {
+                    let perhaps = nearest.map(|name| format!("did you mean `/{name}`? ")).unwrap_or_default();
+                    let told = format!("there is no command `/{name}`; {perhaps}`/help` lists them");
+                    self.say(&told, Style::of(Hue::Yellow));
+                    self.exit = Exit::Usage;
+                    Next::Prompt
+                }
+            };
+            if let Next::Leave(exit) = next {
+                return exit;
+            }
+        }
+    }
+
+    /// The next line: one that waits, else one from the person.
+    async fn next_line(&mut self) -> Typed {
+        if let Some(line) = self.waiting.pop_front() {
+            let mark = vec![Span::new("> ", Style::of(Hue::Green)), Span::plain(calls::one_line(&line))];
+            self.screen.note(&[Line::new(), mark]);
+            return Typed::Line(line);
+        }
+        if self.screen.face() == Face::Full {
+            self.screen.note(&[Line::new()]);
+            self.screen.clear();
+        }
+        if self.screen.face() == Face::Dumb {
+            self.screen.raw("> ");
+        }
+        let mark = self.seat.mark();
+        self.input.ask(&mark, self.draft.take());
+        loop {
+            tokio::select! {
+                typed = self.input.next() => match typed {
+                    // Keys that were on their way when the turn ended.
+                    Typed::Key(_) | Typed::Paste(_) => {}
+                    typed => return typed,
+                },
+                stop = self.stops.next() => {
+                    if stop == Stop::Interrupt {
+                        return Typed::Interrupt;
+                    }
+                    self.exit = stop.exit();
+                    return Typed::End;
+                }
+            }
+        }
+    }
+
+    /// One line about where we are.
+    fn greet(&mut self) {
+        self.known.set(self.seat.known());
+        if self.screen.face() == Face::Pipe {
+            return;
+        }
+        let line = self.seat.greeting();
+        self.say(&line, Style::DIM);
+    }
+
+    /// Something that is not an answer.
+    fn say(&mut self, text: &str, style: Style) {
+        let room = view::room(&self.screen);
+        let text = markdown::safe(text);
+        let lines = text.lines().flat_map(|line| wrap(&[Span::new(line, style)], room, &Margin::default()));
+        let lines: Vec<Line> = lines.collect();
+        self.show(&lines);
+    }
+
+    fn show(&mut self, lines: &[Line]) {
+        self.screen.note(lines);
+        self.screen.clear();
+    }
+
+    /// Ends the session and says how to come back.
+    async fn leave(&mut self) {
+        self.screen.clear();
+        self.input.close();
+        let problems = self.seat.close().await;
+        for problem in problems {
+            self.say(&format!("warning: {problem}"), Style::of(Hue::Yellow));
+        }
+        if self.screen.face() != Face::Pipe
+            && let Some(hint) = self.seat.farewell()
+        {
+            self.say(&hint, Style::DIM);
+        }
+    }
+}

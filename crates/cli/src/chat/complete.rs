@@ -1,0 +1,211 @@
+//! What Tab offers: commands after `/`, files after `@`, agents, sessions, models and tools where a command takes one.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use amplifier_app::paths::Home;
+use amplifier_app::store::SessionStore;
+use reedline::{Completer, CompletionResult, Span, Suggestion};
+
+use super::slash::{COMMANDS, Takes};
+
+/// How many things are offered at a time.
+const MOST: usize = 100;
+/// How many sessions are looked at.
+const SESSIONS: usize = 30;
+
+/// What is known about the open session; the chat writes it, the editor reads it.
+#[derive(Debug, Default)]
+pub struct Known {
+    pub agents: Vec<String>,
+    pub tools: Vec<String>,
+    pub models: Vec<String>,
+    pub providers: Vec<String>,
+}
+
+/// The same, on both sides.
+#[derive(Debug, Clone, Default)]
+pub struct Shared(Arc<Mutex<Known>>);
+
+impl Shared {
+    pub fn set(&self, known: Known) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&Known) -> T) -> T {
+        look(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Finds what can be typed next.
+pub struct Completion {
+    pub known: Shared,
+    pub folder: PathBuf,
+    pub home: Home,
+}
+
+/// One thing that is offered.
+#[derive(Debug, PartialEq, Eq)]
+struct Offer {
+    value: String,
+    about: Option<String>,
+    /// Whether more of the same word may follow, as in a folder.
+    open: bool,
+}
+
+impl Offer {
+    fn new(value: impl Into<String>) -> Self {
+        Self { value: value.into(), about: None, open: false }
+    }
+}
+
+impl Completer for Completion {
+    fn complete(&mut self, line: &str, at: usize) -> CompletionResult {
+        let (start, offers) = self.offers(line.get(..at).unwrap_or_default());
+        let suggestions: Vec<Suggestion> = offers
+            .into_iter()
+            .take(MOST)
+            .map(|offer| Suggestion {
+                value: offer.value,
+                description: offer.about,
+                span: Span { start, end: at.max(start) },
+                append_whitespace: !offer.open,
+                ..Suggestion::default()
+            })
+            .collect();
+        CompletionResult::fresh(suggestions)
+    }
+}
+
+impl Completion {
+    /// Where the word begins that is to be completed, and what it could become.
+    fn offers(&self, before: &str) -> (usize, Vec<Offer>) {
+        let start = before.rfind(char::is_whitespace).map_or(0, |at| {
+            at + before.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+        });
+        let word = before.get(start..).unwrap_or_default();
+        if let Some(agent) = word.strip_prefix("@agent:") {
+            let agents = self.known.read(|known| known.agents.clone());
+            let offers = fitting(&agents, agent).map(|name| Offer::new(format!("@agent:{name}")));
+            return (start, offers.collect());
+        }
+        if let Some(path) = word.strip_prefix('@') {
+            return (start, files(&self.folder, path));
+        }
+        if start == 0 && word.starts_with('/') {
+            return (0, commands(word));
+        }
+        let name = before.split_whitespace().next().filter(|name| name.starts_with('/'));
+        let takes =
+            name.and_then(|name| COMMANDS.iter().find(|command| format!("/{}", command.name) == name));
+        // Only the first word after a command is of the command's kind.
+        match takes.filter(|_| before.get(..start).unwrap_or_default().split_whitespace().count() == 1) {
+            Some(command) => (start, self.arguments(command.takes, word)),
+            None => (start, Vec::new()),
+        }
+    }
+
+    fn arguments(&self, takes: Takes, word: &str) -> Vec<Offer> {
+        let list = match takes {
+            Takes::Nothing | Takes::Text => return Vec::new(),
+            Takes::OneOf(words) => words.iter().map(|word| (*word).to_owned()).collect(),
+            Takes::Agent => self.known.read(|known| known.agents.clone()),
+            Takes::Tool => self.known.read(|known| known.tools.clone()),
+            Takes::Model => self.known.read(|known| known.models.clone()),
+            Takes::Provider => self.known.read(|known| known.providers.clone()),
+            Takes::Command => COMMANDS.iter().map(|command| command.name.to_owned()).collect(),
+            Takes::Session => return self.sessions(word),
+            Takes::File => {
+                let path =
+                    |offer: Offer| Offer { value: offer.value.trim_start_matches('@').to_owned(), ..offer };
+                return files(&self.folder, word).into_iter().map(path).collect();
+            }
+        };
+        fitting(&list, word).map(Offer::new).collect()
+    }
+
+    fn sessions(&self, word: &str) -> Vec<Offer> {
+        let store = SessionStore::new(self.home.clone());
+        let Ok(ids) = store.ids() else { return Vec::new() };
+        let ids = ids.into_iter().filter(|id| id.as_str().starts_with(word)).take(SESSIONS);
+        let offer = |id: amplifier_protocol::ids::SessionId| {
+            let about = store.metadata(&id).ok().and_then(|metadata| metadata.title);
+            Offer { value: id.to_string(), about, open: false }
+        };
+        ids.map(offer).collect()
+    }
+}
+
+fn fitting<'a>(list: &'a [String], word: &'a str) -> impl Iterator<Item = &'a str> {
+    list.iter().map(String::as_str).filter(move |item| item.starts_with(word))
+}
+
+fn commands(word: &str) -> Vec<Offer> {
+    let known = COMMANDS.iter().map(|command| (format!("/{}", command.name), command.about));
+    let fits = known.filter(|(name, _)| name.starts_with(word));
+    fits.map(|(value, about)| Offer { value, about: Some(about.to_owned()), open: false }).collect()
+}
+
+/// The files and folders whose names begin so. Hidden ones only where their dot was typed.
+fn files(folder: &Path, path: &str) -> Vec<Offer> {
+    let (above, begun) = path.rsplit_once('/').map_or(("", path), |(above, begun)| (above, begun));
+    let place = match (above, path.starts_with('/')) {
+        ("", true) => PathBuf::from("/"),
+        _ => folder.join(above),
+    };
+    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let mut offers: Vec<Offer> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let seen = name.starts_with(begun) && (begun.starts_with('.') || !name.starts_with('.'));
+            // A name with a blank in it would end the mention.
+            if !seen || name.contains(char::is_whitespace) {
+                return None;
+            }
+            let open = entry.path().is_dir();
+            let head = path.strip_suffix(begun).unwrap_or_default();
+            let value = format!("@{head}{name}{}", if open { "/" } else { "" });
+            Some(Offer { value, about: None, open })
+        })
+        .collect();
+    offers.sort_by(|a, b| a.value.cmp(&b.value));
+    offers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(line: &str) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("src/deep")).unwrap();
+        for name in ["src/main.rs", "src/.hidden", "setup.md", "a b"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let known = Shared::default();
+        known.set(Known {
+            agents: vec!["explorer".to_owned()],
+            models: vec!["big".to_owned()],
+            ..Known::default()
+        });
+        let completion =
+            Completion { known, folder: dir.path().to_owned(), home: Home::new(dir.path().join("home")) };
+        let (_, offers) = completion.offers(line);
+        offers.into_iter().map(|offer| offer.value).collect()
+    }
+
+    #[test]
+    fn commands_files_agents_and_models_are_offered_where_they_fit() {
+        assert_eq!(offered("/comp"), ["/compact"]);
+        assert_eq!(offered("look at @s"), ["@setup.md", "@src/"]);
+        assert_eq!(offered("look at @src/"), ["@src/deep/", "@src/main.rs"]);
+        assert_eq!(offered("@src/.h"), ["@src/.hidden"]);
+        assert_eq!(offered("ask @agent:ex"), ["@agent:explorer"]);
+        assert_eq!(offered("/model b"), ["big"]);
+        assert_eq!(offered("/mode p"), ["plan"]);
+        assert_eq!(offered("/help mod"), ["mode", "model"]);
+        assert!(offered("no command here").is_empty());
+        assert!(offered("look at a").is_empty());
+    }
+}

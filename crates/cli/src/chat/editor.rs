@@ -1,0 +1,138 @@
+//! The line editor at the prompt: history, several lines, paste, completion.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use nu_ansi_term::{Color as Paint, Style};
+use reedline::{
+    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder, Prompt,
+    PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu,
+    Signal, default_emacs_keybindings,
+};
+
+use super::complete::Completion;
+use super::input::Typed;
+use super::paint::Colour;
+
+/// How many lines the history keeps.
+const HISTORY: usize = 5_000;
+const MENU: &str = "completion";
+
+/// What the editor is made of.
+pub struct Setup {
+    /// Where the history is kept; without it, it is forgotten at the end.
+    pub history: Option<PathBuf>,
+    pub completion: Completion,
+    pub colour: Colour,
+}
+
+pub struct Editor {
+    reedline: Reedline,
+    colour: Colour,
+}
+
+impl Editor {
+    pub fn new(setup: Setup) -> Self {
+        let mut keys = default_emacs_keybindings();
+        let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), newline());
+        keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline());
+        keys.add_binding(
+            KeyModifiers::NONE,
+            KeyCode::Tab,
+            ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
+        );
+        keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
+        let (chosen, described) = match setup.colour {
+            Colour::On => (Style::new().reverse(), Style::new().dimmed()),
+            Colour::Off => (Style::new(), Style::new()),
+        };
+        let menu = ColumnarMenu::default()
+            .with_name(MENU)
+            .with_columns(1)
+            .with_text_style(Style::new())
+            .with_match_text_style(Style::new())
+            .with_selected_text_style(chosen)
+            .with_selected_match_text_style(chosen)
+            .with_description_text_style(described)
+            .with_marker("");
+        let mut reedline = Reedline::create()
+            .use_bracketed_paste(true)
+            .with_ansi_colors(setup.colour == Colour::On)
+            .with_completer(Box::new(setup.completion))
+            .with_quick_completions(true)
+            .with_partial_completions(true)
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_edit_mode(Box::new(Emacs::new(keys)));
+        // A history that cannot be opened is one of this chat alone; the chat says so when it starts.
+        if let Some(Ok(history)) = setup.history.map(|file| FileBackedHistory::with_file(HISTORY, file)) {
+            reedline = reedline.with_history(Box::new(history));
+        }
+        Self { reedline, colour: setup.colour }
+    }
+
+    /// Reads one line, which may be several.
+    pub fn line(&mut self, mark: &str, begun: &str) -> Typed {
+        if !begun.is_empty() {
+            self.reedline.run_edit_commands(&[EditCommand::InsertString(begun.to_owned())]);
+        }
+        let read = self.reedline.read_line(&Mark { text: mark.to_owned(), colour: self.colour });
+        // On disk at once: a chat that is killed has not lost what was typed.
+        if self.reedline.sync_history().is_err() {
+            self.reedline.take_history_save_error();
+        }
+        match read {
+            Ok(Signal::Success(line)) => Typed::Line(line),
+            Ok(Signal::CtrlC) => Typed::Interrupt,
+            Ok(Signal::CtrlD) => Typed::End,
+            Ok(_) => Typed::Line(String::new()),
+            Err(error) => Typed::Broken(error.to_string()),
+        }
+    }
+}
+
+/// What stands before the line.
+struct Mark {
+    text: String,
+    colour: Colour,
+}
+
+impl Prompt for Mark {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.text)
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _mode: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed("> ")
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("  ")
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        let found = match search.status {
+            PromptHistorySearchStatus::Passing => "",
+            PromptHistorySearchStatus::Failing => "nothing like ",
+        };
+        Cow::Owned(format!("({found}`{}`) > ", search.term))
+    }
+
+    fn get_prompt_color(&self) -> Color {
+        self.hue(Paint::Yellow)
+    }
+
+    fn get_indicator_color(&self) -> Color {
+        self.hue(Paint::Green)
+    }
+}
+
+impl Mark {
+    fn hue(&self, hue: Color) -> Color {
+        if self.colour == Colour::On { hue } else { Color::Default }
+    }
+}

@@ -1,0 +1,195 @@
+//! Commands that change how the session goes on.
+
+use std::time::Duration;
+
+use amplifier_app::approval::Grant;
+use amplifier_app::compact::compact;
+use amplifier_app::modes::Mode;
+use amplifier_app::{inquire, providers};
+use serde_json::Value;
+
+use crate::chat::paint::Style;
+use crate::chat::turn::tokens;
+use crate::chat::{Chat, Next};
+
+/// How long a provider may take to list its models.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Chat {
+    pub(super) async fn model(&mut self, name: &str) {
+        if name.is_empty() {
+            return self.models().await;
+        }
+        let mut plan = self.seat.opened.session.coordinator().plan().clone();
+        inquire::prefer_model(&mut plan, name);
+        self.reopen(plan, &format!("from the next turn on `{name}` is asked")).await;
+    }
+
+    /// The models of the provider that is asked.
+    async fn models(&mut self) {
+        let (provider, model) = self.seat.model();
+        let model = model.unwrap_or_else(|| "its usual one".to_owned());
+        self.say(&format!("{model} of {provider}"), Style::BOLD);
+        let asked = self.seat.opened.session.coordinator().provider(&provider);
+        let Some(asked) = asked else { return };
+        match tokio::time::timeout(PATIENCE, asked.list_models()).await {
+            Ok(Ok(models)) => {
+                let rows: Vec<_> =
+                    models.iter().map(|model| (model.id.clone(), model.display_name.clone())).collect();
+                let mut known = self.seat.known();
+                known.models = models.into_iter().map(|model| model.id).collect();
+                self.known.set(known);
+                self.table(&rows);
+            }
+            Ok(Err(error)) => self.fault(&error, None),
+            Err(_) => self.refuse("the provider took too long to list its models"),
+        }
+    }
+
+    pub(super) async fn provider(&mut self, name: &str) {
+        if name.is_empty() {
+            let providers = self.seat.opened.session.coordinator().providers();
+            let model = |info: amplifier_protocol::provider::ProviderInfo| {
+                info.defaults.get("model").and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
+            let rows: Vec<_> =
+                providers.iter().map(|(name, provider)| (name.clone(), model(provider.info()))).collect();
+            return self.table(&rows);
+        }
+        let mut plan = self.seat.opened.session.coordinator().plan().clone();
+        if let Err(error) = providers::prefer(&mut plan, name) {
+            return self.fault(
+                &error,
+                Some("`amplifier provider list` shows the providers that are built in".to_owned()),
+            );
+        }
+        self.reopen(plan, &format!("from the next turn on `{name}` is asked")).await;
+    }
+
+    /// Opens the session again with another plan.
+    async fn reopen(&mut self, plan: amplifier_protocol::mount_plan::MountPlan, told: &str) {
+        match self.seat.change_plan(plan).await {
+            Ok(()) => {
+                let failed: Vec<String> =
+                    self.seat.opened.session.report().failed().map(ToString::to_string).collect();
+                for entry in failed {
+                    self.refuse(&format!("not loaded: {entry}"));
+                }
+                self.known.set(self.seat.known());
+                self.done(told);
+            }
+            Err(error) => self.fault(&error, error.hint().map(str::to_owned)),
+        }
+    }
+
+    pub(super) async fn bundle(&mut self, reference: &str) {
+        if reference.is_empty() {
+            let made_of = self.seat.made_of.clone();
+            return self.say(&made_of, Style::PLAIN);
+        }
+        if self.seat.change_bundle(reference).await.is_ok() {
+            self.known.set(self.seat.known());
+            self.done(&format!("the session goes on with `{reference}`"));
+        } else {
+            // Whoever looked for it has said why.
+            self.refuse("the session goes on as it was");
+        }
+    }
+
+    pub(super) async fn compact(&mut self, wish: &str) -> Next {
+        let session = self.seat.opened.session.clone();
+        session.reset_cancel();
+        let wish = Some(wish.to_owned()).filter(|wish| !wish.is_empty());
+        let work = tokio::spawn(async move {
+            let compacted = compact(&session, wish.as_deref()).await?;
+            let (before, after) = compacted.tokens;
+            let (count, sizes) =
+                (compacted.before, format!("about {} tokens became {}", tokens(before), tokens(after)));
+            Ok::<_, amplifier_app::compact::CompactError>(format!(
+                "{}\n\n---\n\n{count} messages, {sizes}.",
+                compacted.summary
+            ))
+        });
+        let (result, next) = self.watch(work).await;
+        match result {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => self.fault(&error, None),
+            None => self.refuse("the summary broke off"),
+        }
+        next
+    }
+
+    pub(super) async fn clear(&mut self) {
+        let Some(context) = self.seat.opened.session.coordinator().context() else {
+            return self.refuse("the session has no context");
+        };
+        match context.clear().await {
+            Ok(()) => self.done("the model knows nothing of what was said; `/rewind` brings it back"),
+            Err(error) => self.fault(&error, None),
+        }
+    }
+
+    pub(super) fn mode(&mut self, name: &str) {
+        if name.is_empty() {
+            let mode = self.seat.modes.mode();
+            return self.say(mode.as_str(), Style::PLAIN);
+        }
+        match name.parse::<Mode>() {
+            Ok(mode) => {
+                self.seat.modes.set(mode);
+                let told = match mode {
+                    Mode::Normal => "all tools can be used",
+                    Mode::Plan => "nothing is changed and nothing is run until `/mode normal`",
+                };
+                self.done(told);
+            }
+            Err(error) => self.fault(&error, None),
+        }
+    }
+
+    pub(super) fn allow(&mut self, argument: &str) {
+        match argument {
+            "" => self.allowed(),
+            "forget" => match self.seat.grants().forget(self.seat.folder()) {
+                Ok(()) => {
+                    self.seat.approvals.forget_session();
+                    self.done("what was allowed in this folder is forgotten; a running session may still remember it");
+                }
+                Err(error) => self.fault(&error, None),
+            },
+            tool => {
+                let known = self.seat.opened.session.coordinator().tool(tool);
+                let Some(effects) = known.map(|tool| tool.effects()) else {
+                    return self.refuse(&format!("there is no tool `{tool}`; `/tools` lists them"));
+                };
+                if effects.executes {
+                    let told =
+                        format!("`{tool}` runs programs: answer its questions with `s` or `a`, one by one");
+                    return self.refuse(&told);
+                }
+                self.seat.approvals.allow_in_session(Grant { tool: tool.to_owned(), input: None });
+                self.done(&format!("`{tool}` is not asked about in this session"));
+            }
+        }
+    }
+
+    /// What needs no question any more.
+    fn allowed(&mut self) {
+        let row = |grant: &Grant, long: &str| {
+            let what = grant.input.as_deref().unwrap_or("every call");
+            (grant.tool.clone(), format!("{what} ({long})"))
+        };
+        let mut rows = match self.seat.grants().list(self.seat.folder()) {
+            Ok(grants) => grants.iter().map(|grant| row(grant, "always, in this folder")).collect(),
+            Err(error) => {
+                self.fault(&error, None);
+                Vec::new()
+            }
+        };
+        rows.extend(self.seat.approvals.allowed_in_session().iter().map(|grant| row(grant, "this session")));
+        match rows.is_empty() {
+            true => self.say("everything that asks is asked about", Style::DIM),
+            false => self.table(&rows),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Commands that only look.
+
+use serde_json::Value;
+
+use crate::chat::calls::one_line;
+use crate::chat::paint::{Line, Margin, Span, Style, wrap};
+use crate::chat::turn::{dollars, tokens};
+use crate::chat::view::{self, Thinking, thought_lines};
+use crate::chat::{Chat, markdown};
+
+/// How many of the last calls are listed.
+const LAST_CALLS: usize = 20;
+
+impl Chat {
+    pub(super) fn status(&mut self) {
+        let session = &self.seat.opened.session;
+        let status = session.status();
+        let (provider, model) = self.seat.model();
+        let mut rows = vec![
+            ("session", session.id().to_string()),
+            ("made of", self.seat.made_of.clone()),
+            ("model", model.map_or(provider.clone(), |model| format!("{model} of {provider}"))),
+            ("folder", self.seat.folder().display().to_string()),
+            ("mode", self.seat.modes.mode().as_str().to_owned()),
+            ("turns", status.turns.to_string()),
+            ("tool calls", format!("{} ({} failed)", status.tool_invocations, status.tool_failures)),
+            (
+                "tokens",
+                format!(
+                    "{} in, {} out",
+                    tokens(status.total_input_tokens),
+                    tokens(status.total_output_tokens)
+                ),
+            ),
+        ];
+        rows.extend(self.seat.opened.cost().map(|cost| ("cost", dollars(cost.as_nanos()))));
+        let failed: Vec<String> = session.report().failed().map(ToString::to_string).collect();
+        rows.extend(failed.into_iter().map(|entry| ("not loaded", entry)));
+        self.table(&rows);
+    }
+
+    /// Two columns, the second one wrapped.
+    pub(super) fn table(&mut self, rows: &[(impl AsRef<str>, String)]) {
+        let widest = rows.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0).min(24);
+        let room = view::room(&self.screen);
+        let lines: Vec<Line> = rows
+            .iter()
+            .flat_map(|(name, text)| {
+                let name = format!("  {:widest$}  ", name.as_ref());
+                let rest = " ".repeat(widest + 4);
+                let margin =
+                    Margin { first: vec![Span::new(name, Style::BOLD)], rest: vec![Span::plain(rest)] };
+                wrap(&[Span::plain(markdown::safe(text))], room, &margin)
+            })
+            .collect();
+        self.show(&lines);
+    }
+
+    pub(super) fn tools(&mut self, argument: &str) {
+        let specs = self.seat.opened.session.coordinator().tool_specs();
+        match argument {
+            "" if specs.is_empty() => self.say("the session has no tools", Style::DIM),
+            "" => {
+                let about =
+                    |description: &Option<String>| first_sentence(description.as_deref().unwrap_or_default());
+                let rows: Vec<_> =
+                    specs.iter().map(|spec| (spec.name.clone(), about(&spec.description))).collect();
+                self.table(&rows);
+            }
+            "last" => {
+                let room = view::room(&self.screen);
+                let lines: Vec<Line> =
+                    self.memory.calls.last(LAST_CALLS).map(|call| call.line(room, "…")).collect();
+                match lines.is_empty() {
+                    true => self.say("no tool was called yet", Style::DIM),
+                    false => self.show(&lines),
+                }
+            }
+            name => match specs.iter().find(|spec| spec.name == name) {
+                Some(spec) => {
+                    let parameters = serde_json::to_string_pretty(&spec.parameters).unwrap_or_default();
+                    let about = spec.description.clone().unwrap_or_default();
+                    self.say(&format!("{name}\n\n{about}\n\n{parameters}"), Style::PLAIN);
+                }
+                None => self.refuse(&format!("there is no tool `{name}`; `/tools` lists them")),
+            },
+        }
+    }
+
+    pub(super) fn agents(&mut self, argument: &str) {
+        let agents = self.seat.opened.session.coordinator().plan().agents.clone();
+        if agents.is_empty() {
+            return self.say("the session has no agents", Style::DIM);
+        }
+        match agents.get(argument) {
+            Some(agent) => {
+                let whole = serde_json::to_string_pretty(agent).unwrap_or_default();
+                self.say(&whole, Style::PLAIN);
+            }
+            None if argument.is_empty() => {
+                let about =
+                    |agent: &Value| agent.get("description").and_then(Value::as_str).map(first_sentence);
+                let rows: Vec<_> = agents
+                    .iter()
+                    .map(|(name, agent)| (name.clone(), about(agent).unwrap_or_default()))
+                    .collect();
+                self.table(&rows);
+            }
+            None => self.refuse(&format!("there is no agent `{argument}`; `/agents` lists them")),
+        }
+    }
+
+    pub(super) fn config(&mut self) {
+        let plan = self.seat.opened.session.coordinator().plan();
+        let plan = serde_json::to_value(plan).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&amplifier_app::redact(&plan)).unwrap_or_default();
+        self.say(&text, Style::PLAIN);
+    }
+
+    pub(super) fn cost(&mut self) {
+        let statement = self.seat.opened.session.coordinator().ledger().statement();
+        let mut rows: Vec<(String, String)> = statement
+            .by_spender
+            .iter()
+            .map(|(name, spent)| {
+                (name.clone(), amounts(spent.tokens, spent.cost_nanos, spent.steps, spent.tool_calls))
+            })
+            .collect();
+        let total = &statement.total;
+        rows.push((
+            "total".to_owned(),
+            amounts(total.tokens, total.cost_nanos, total.steps, total.tool_calls),
+        ));
+        self.table(&rows);
+        if self.seat.opened.cost().is_none() {
+            self.say("  nobody told a price; what it cost is not known", Style::DIM);
+        }
+    }
+
+    pub(super) fn think(&mut self, argument: &str) {
+        match argument {
+            "on" => {
+                self.memory.thinking = Thinking::Shown;
+                self.done("thoughts are shown as they end");
+            }
+            "off" => {
+                self.memory.thinking = Thinking::Folded;
+                self.done("thoughts are folded to one line");
+            }
+            _ => match &self.memory.last_thought {
+                Some(thought) => {
+                    let lines = thought_lines(thought, view::room(&self.screen));
+                    self.show(&lines);
+                }
+                None => self.say("nothing was thought yet", Style::DIM),
+            },
+        }
+    }
+
+    pub(super) fn expand(&mut self, argument: &str) {
+        let number = argument.trim_start_matches('#');
+        let call = match (number, number.parse()) {
+            ("", _) => self.memory.calls.find(None),
+            (_, Ok(number)) => self.memory.calls.find(Some(number)),
+            (_, Err(_)) => None,
+        };
+        match call {
+            Some(call) => {
+                let lines = call.whole(view::room(&self.screen));
+                self.show(&lines);
+            }
+            None => self.refuse("there is no such tool call; `/tools last` lists them"),
+        }
+    }
+}
+
+fn amounts(used: u64, nanos: u64, steps: u64, calls: u64) -> String {
+    let mut parts = Vec::new();
+    if steps > 0 {
+        parts.push(format!("{} tokens in {steps} model calls", tokens(used)));
+    }
+    if nanos > 0 {
+        parts.push(dollars(nanos));
+    }
+    if calls > 0 {
+        parts.push(format!("{calls} tool calls"));
+    }
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+fn first_sentence(text: &str) -> String {
+    let line = one_line(text);
+    match line.find(". ") {
+        Some(at) => line.get(..=at).unwrap_or(&line).to_owned(),
+        None => line,
+    }
+}

@@ -1,0 +1,205 @@
+//! Commands about sessions: this one, its copies, and the others.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use amplifier_app::files::{Durability, write_atomic};
+use amplifier_app::sessions::export::{Format, export};
+use amplifier_app::sessions::{self, ForkRequest, Scope, Turn, turns};
+use amplifier_app::store::SessionStore;
+use amplifier_protocol::event::SessionDescribed;
+
+use crate::chat::Chat;
+use crate::chat::calls::one_line;
+use crate::chat::paint::Style;
+use crate::chat::seat::short;
+
+/// How many sessions are listed.
+const LISTED: usize = 15;
+
+impl Chat {
+    fn store(&self) -> SessionStore {
+        SessionStore::new(self.seat.home().clone())
+    }
+
+    /// The conversation as the model knows it, as JSON.
+    pub(super) async fn save(&mut self, file: &str) {
+        let Some(context) = self.seat.opened.session.coordinator().context() else {
+            return self.refuse("the session has no context");
+        };
+        let messages = match context.messages().await {
+            Ok(messages) => messages,
+            Err(error) => return self.fault(&error, None),
+        };
+        let path = self.place(file, "json");
+        let text = serde_json::to_vec_pretty(&messages).unwrap_or_default();
+        match write_atomic(&path, &text, Durability::Synced) {
+            Ok(()) => self.done(&format!("{} messages are in `{}`", messages.len(), path.display())),
+            Err(error) => self.fault(&error, None),
+        }
+    }
+
+    /// A file in the working folder, with a usual name where none was given.
+    fn place(&self, file: &str, ending: &str) -> PathBuf {
+        let usual = || format!("session-{}.{ending}", short(self.seat.opened.session.id()));
+        self.seat.folder().join(if file.is_empty() { usual() } else { file.to_owned() })
+    }
+
+    pub(super) fn export(&mut self, file: &str) {
+        let path = self.place(file, "md");
+        let format = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("md" | "markdown") => Format::Markdown,
+            Some("json") => Format::Json,
+            Some("html" | "htm") => Format::Html,
+            _ => return self.refuse("the name must end with .md, .json or .html"),
+        };
+        let id = self.seat.opened.session.id().clone();
+        let store = self.store();
+        let written =
+            File::create(&path).map_err(|error| format!("`{}` cannot be written: {error}", path.display()));
+        let written = written.and_then(|file| {
+            export(&store, &id, format, &mut BufWriter::new(file))
+                .map_err(|error| super::super::turn::chain(&error))
+        });
+        match written {
+            Ok(()) => self.done(&format!("the session is in `{}`", path.display())),
+            Err(error) => self.refuse(&format!("error: {error}")),
+        }
+    }
+
+    pub(super) async fn fork(&mut self, turn: &str) {
+        let Some(at) = self.turn_of(turn) else { return };
+        if let Err(error) = self.seat.opened.session.coordinator().sync_journal().await {
+            return self.fault(&error, None);
+        }
+        let id = self.seat.opened.session.id().clone();
+        match sessions::fork(&self.store(), &id, &ForkRequest { at, name: None }) {
+            Ok(forked) => {
+                let told = format!(
+                    "this is a copy up to turn {}: session {}; the other one is {}",
+                    forked.turn,
+                    short(&forked.id),
+                    short(&id)
+                );
+                self.move_to(forked.id, &told).await;
+            }
+            Err(error) => self.fault(&error, error.hint()),
+        }
+    }
+
+    async fn move_to(&mut self, id: amplifier_protocol::ids::SessionId, told: &str) {
+        match self.seat.move_to(id).await {
+            Ok(()) => {
+                self.known.set(self.seat.known());
+                self.done(told);
+            }
+            Err(error) => self.fault(&error, error.hint().map(str::to_owned)),
+        }
+    }
+
+    pub(super) async fn rewind(&mut self, turn: &str) {
+        if turn.is_empty() {
+            return self.turns();
+        }
+        let Some(Some(to)) = self.turn_of(turn) else { return };
+        match self.seat.opened.rewind(to).await {
+            Ok(rewound) => {
+                let told = format!(
+                    "the conversation ends with turn {} and has {} messages; `/rewind {}` undoes this. Files are as they are",
+                    rewound.to, rewound.messages, rewound.from
+                );
+                self.done(&told);
+            }
+            Err(error) => self.fault(&error, error.hint()),
+        }
+    }
+
+    /// The number of a turn, if one was given.
+    fn turn_of(&mut self, text: &str) -> Option<Option<u64>> {
+        if text.is_empty() {
+            return Some(None);
+        }
+        let number = text.parse().ok();
+        if number.is_none() {
+            self.refuse(&format!("`{text}` is no number of a turn; `/rewind` lists them"));
+        }
+        number.map(Some)
+    }
+
+    /// What was asked so far.
+    fn turns(&mut self) {
+        match turns(&self.seat.opened.folder) {
+            Ok(turns) if turns.is_empty() => self.say("nothing was asked yet", Style::DIM),
+            Ok(turns) => {
+                let row = |turn: &Turn| {
+                    let prompt =
+                        turn.prompt.as_deref().map(one_line).unwrap_or_else(|| "(continued)".to_owned());
+                    let gone = if turn.counts { "" } else { " (not part of the conversation now)" };
+                    (turn.number.to_string(), format!("{prompt}{gone}"))
+                };
+                let rows: Vec<_> = turns.iter().map(row).collect();
+                self.table(&rows);
+                self.say("  `/rewind TURN` goes back to its end, 0 to the very beginning", Style::DIM);
+            }
+            Err(error) => self.fault(&error, error.hint()),
+        }
+    }
+
+    pub(super) fn sessions(&mut self) {
+        let scope = Scope { limit: Some(LISTED), ..Scope::of_project(self.seat.folder()) };
+        match sessions::list(&self.store(), &scope) {
+            Ok(listing) => {
+                let current = self.seat.opened.session.id().clone();
+                let rows: Vec<_> = listing
+                    .sessions
+                    .iter()
+                    .map(|listed| {
+                        let about = &listed.metadata;
+                        let title = about.name.clone().or_else(|| about.title.clone()).unwrap_or_default();
+                        let here = if about.session_id == current { " (this one)" } else { "" };
+                        (
+                            short(&about.session_id),
+                            format!("{} turns  {}{here}", about.turns, one_line(&title)),
+                        )
+                    })
+                    .collect();
+                match rows.is_empty() {
+                    true => self.say("there are no sessions of this folder yet", Style::DIM),
+                    false => self.table(&rows),
+                }
+            }
+            Err(error) => self.fault(&error, error.hint()),
+        }
+    }
+
+    pub(super) async fn resume(&mut self, text: &str) {
+        if text.is_empty() {
+            self.say("which one? `/resume SESSION`", Style::DIM);
+            return self.sessions();
+        }
+        match sessions::resolve(&self.store(), text) {
+            Ok(id) if id == *self.seat.opened.session.id() => self.say("this is it", Style::DIM),
+            Ok(id) => {
+                let told = format!("this is session {} now", short(&id));
+                self.move_to(id, &told).await;
+            }
+            Err(error) => self.fault(&error, error.hint()),
+        }
+    }
+
+    pub(super) async fn rename(&mut self, title: &str) {
+        match sessions::checked_name(title) {
+            Ok(name) => {
+                let told = format!("the session is called `{name}`");
+                let described = SessionDescribed { name: Some(name), ..SessionDescribed::default() };
+                self.seat.opened.session.coordinator().emit(described).await;
+                if let Err(error) = self.seat.opened.update_views().await {
+                    return self.fault(&error, None);
+                }
+                self.done(&told);
+            }
+            Err(error) => self.fault(&error, error.hint()),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The screen: finished lines that stay, and below them a few that are drawn again and again while something runs.
+//!
+//! Nothing that stands above is ever touched, so that what scrolled away is what was shown. Where the terminal can do
+//! nothing, or there is none, lines come one after the other and nothing is drawn twice.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::paint::{Colour, Line, cut, line_width, written};
+
+/// The most lines that are drawn again, besides what the terminal's height allows.
+const LIVE: usize = 14;
+/// What is taken for the width where nobody tells.
+const USUAL: (u16, u16) = (80, 24);
+
+/// What the other side can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Face {
+    /// A terminal that understands escape sequences.
+    Full,
+    /// A terminal that prints what it gets and no more.
+    Dumb,
+    /// No terminal: programs read along.
+    Pipe,
+}
+
+impl Face {
+    /// What this process talks to; `term` is the terminal's name as the environment tells it.
+    pub fn find(term: Option<&str>) -> Self {
+        let all = io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+        match term {
+            _ if !io::stdin().is_terminal() => Self::Pipe,
+            None | Some("" | "dumb") => Self::Dumb,
+            Some(_) if all => Self::Full,
+            Some(_) => Self::Dumb,
+        }
+    }
+}
+
+/// Where everything is shown.
+pub struct Screen {
+    face: Face,
+    colour: Colour,
+    /// The widths of the lines that are drawn again.
+    live: Vec<usize>,
+    frame: String,
+}
+
+impl Screen {
+    pub fn new(face: Face, colour: Colour) -> Self {
+        Self { face, colour, live: Vec::new(), frame: String::new() }
+    }
+
+    pub fn face(&self) -> Face {
+        self.face
+    }
+
+    /// Whether answers are read by a program, which wants them as they were written.
+    pub fn answers_to_a_program(&self) -> bool {
+        self.face != Face::Full && !io::stdout().is_terminal()
+    }
+
+    /// Columns and rows.
+    pub fn size(&self) -> (usize, usize) {
+        let (columns, rows) = match self.face {
+            Face::Full | Face::Dumb => crossterm::terminal::size().unwrap_or(USUAL),
+            Face::Pipe => USUAL,
+        };
+        let known = |size: u16, usual: u16| usize::from(if size == 0 { usual } else { size });
+        (known(columns, USUAL.0), known(rows, USUAL.1))
+    }
+
+    pub fn columns(&self) -> usize {
+        self.size().0
+    }
+
+    /// Lines of an answer.
+    pub fn answer(&mut self, lines: &[Line]) {
+        match self.face {
+            Face::Full => self.stay(lines),
+            Face::Dumb | Face::Pipe => self.plain(lines, &mut io::stdout().lock()),
+        }
+    }
+
+    /// A piece of an answer, as it is, for programs.
+    pub fn raw(&self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        // A reader that went away is not our error: there is nobody left to tell.
+        drop(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+    }
+
+    /// Everything that is not an answer.
+    pub fn note(&mut self, lines: &[Line]) {
+        match self.face {
+            Face::Full => self.stay(lines),
+            Face::Dumb | Face::Pipe => self.plain(lines, &mut io::stderr().lock()),
+        }
+    }
+
+    fn plain(&self, lines: &[Line], out: &mut impl Write) {
+        let text: String = lines.iter().map(|line| written(line, self.colour) + "\n").collect();
+        drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    }
+
+    /// Puts lines above those that are drawn again, which are gone until they are drawn again.
+    fn stay(&mut self, lines: &[Line]) {
+        self.erase();
+        for line in lines {
+            self.frame.push_str(&written(line, self.colour));
+            self.frame.push_str("\r\n");
+        }
+    }
+
+    /// Draws the lines that change. With a cursor, it stands at the end of the last one.
+    pub fn live(&mut self, lines: &[Line], cursor: Cursor) {
+        if self.face != Face::Full {
+            return;
+        }
+        let (columns, rows) = self.size();
+        let most = LIVE.min(rows.saturating_sub(1)).max(1);
+        let lines = lines.get(lines.len().saturating_sub(most)..).unwrap_or_default();
+        self.erase();
+        for (at, line) in lines.iter().enumerate() {
+            if at > 0 {
+                self.frame.push_str("\r\n");
+            }
+            // One column stays free: a line that fills the last one wraps on some terminals and not on others.
+            let line = cut(line, columns.saturating_sub(1));
+            self.live.push(line_width(&line));
+            let text = written(&line, self.colour);
+            self.frame.push_str(&text);
+            if cursor == Cursor::Shown
+                && at + 1 == lines.len()
+                && line.last().is_some_and(|span| span.text.ends_with(' '))
+            {
+                self.frame.push(' ');
+            }
+        }
+        self.frame.push_str(if cursor == Cursor::Shown { "\u{1b}[?25h" } else { "\u{1b}[?25l" });
+        self.show();
+    }
+
+    /// Takes the lines that change away, and shows everything that waits.
+    pub fn clear(&mut self) {
+        if self.face == Face::Full {
+            self.erase();
+            self.frame.push_str("\u{1b}[?25h");
+            self.show();
+        }
+    }
+
+    fn erase(&mut self) {
+        if self.live.is_empty() {
+            return;
+        }
+        let columns = self.columns().max(1);
+        // A terminal that became narrower wrapped what stood there.
+        let rows: usize = self.live.drain(..).map(|width| width.div_ceil(columns).max(1)).sum();
+        if rows > 1 {
+            self.frame.push_str(&format!("\u{1b}[{}A", rows - 1));
+        }
+        self.frame.push_str("\r\u{1b}[J");
+    }
+
+    /// Sends a whole picture in one piece; terminals that can show it in one piece do.
+    fn show(&mut self) {
+        let frame = std::mem::take(&mut self.frame);
+        let mut stdout = io::stdout().lock();
+        let sent = write!(stdout, "\u{1b}[?2026h{frame}\u{1b}[?2026l").and_then(|()| stdout.flush());
+        drop(sent);
+    }
+}
+
+/// Whether the cursor is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cursor {
+    Shown,
+    Hidden,
+}

@@ -1,0 +1,274 @@
+//! One turn of the chat: the session works, and meanwhile everything it tells is shown and everything that is typed is heard.
+
+use std::time::Duration;
+
+use amplifier_app::approval::Answer;
+use amplifier_app::{CancelLevel, ExecuteError, Prompt, Speaker, TurnError, prompt};
+use amplifier_protocol::status::{SessionState, SessionStatus};
+use amplifier_protocol::usage::Usd;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+
+use super::draft::Meant;
+use super::input::Typed;
+use super::paint::{Hue, Line, Span, Style};
+use super::screen::Face;
+use super::view::View;
+use super::{Chat, Next};
+use crate::exit::Exit;
+use crate::stop::Stop;
+
+/// How often the changing lines are drawn.
+const FRAME: Duration = Duration::from_millis(50);
+/// The capability that takes words to a running turn.
+const STEER: &str = "session.steer";
+
+/// What the person wants of a running turn.
+enum Wish {
+    Nothing,
+    Stop,
+    /// Stop, and leave.
+    Leave(Exit),
+    /// A line: an answer, a word to the turn, or a command for afterwards.
+    Line(String),
+}
+
+impl Chat {
+    /// Asks the model and shows what comes of it.
+    pub(super) async fn turn(&mut self, text: String) -> Next {
+        let session = self.seat.opened.session.clone();
+        let before = (session.status(), self.seat.opened.cost());
+        let (text, failed) = self.seat.opened.expand(text, Speaker::Person).await;
+        for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
+            self.say(&format!("warning: {}", prompt::describe(failed)), Style::of(Hue::Yellow));
+        }
+        session.reset_cancel();
+        let work = tokio::spawn(async move { session.execute(Prompt::Text(text)).await });
+        let (result, next) = self.watch(work).await;
+        let broken = || Err(TurnError::Broken { message: "the turn broke off".to_owned() }.into());
+        self.conclude(&result.unwrap_or_else(broken), before);
+        if let Err(error) = self.seat.opened.update_views().await {
+            self.say(&format!("warning: {error}; the journal is complete"), Style::of(Hue::Yellow));
+        }
+        if let Next::Leave(exit) = next {
+            self.exit = exit;
+        }
+        next
+    }
+
+    /// Looks on until the work is over; nothing comes of work that broke off.
+    pub(super) async fn watch<E>(
+        &mut self,
+        mut work: JoinHandle<Result<String, E>>,
+    ) -> (Option<Result<String, E>>, Next) {
+        let session = self.seat.opened.session.clone();
+        let listens = self.screen.face() != Face::Pipe;
+        if listens {
+            self.input.watch();
+        }
+        let mut frames = tokio::time::interval(FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
+        let (mut next, mut stops, mut listening) = (Next::Prompt, 0, listens);
+        let result = loop {
+            let mut wish = Wish::Nothing;
+            tokio::select! {
+                biased;
+                stop = self.stops.next() => wish = match stop {
+                    Stop::Interrupt => Wish::Stop,
+                    stop => Wish::Leave(stop.exit()),
+                },
+                typed = self.input.next(), if listening => {
+                    listening = !matches!(typed, Typed::End | Typed::Broken(_));
+                    wish = heard(&mut view, typed);
+                    view.draw();
+                }
+                Some(asked) = self.seat.asked.recv(), if view.question.is_none() => {
+                    while let Ok(seen) = self.seat.seen.try_recv() {
+                        view.take(seen);
+                    }
+                    view.ask(asked);
+                    view.draw();
+                }
+                Some(seen) = self.seat.seen.recv() => {
+                    view.take(seen);
+                    while let Ok(seen) = self.seat.seen.try_recv() {
+                        view.take(seen);
+                    }
+                }
+                _ = frames.tick() => {
+                    view.drop_stale_question();
+                    view.draw();
+                }
+                done = &mut work => break done,
+            }
+            match wish {
+                Wish::Nothing => {}
+                Wish::Stop => {
+                    stops += 1;
+                    stop(&mut view, &session, stops).await;
+                }
+                Wish::Leave(exit) => {
+                    next = Next::Leave(exit);
+                    session.cancel(CancelLevel::Immediate).await;
+                }
+                Wish::Line(line) if view.question.is_some() => {
+                    if let Some((open, answer)) = view.answer_with(&line) {
+                        view.note(told(answer), Style::DIM);
+                        // Whoever asked may have gone meanwhile; then nothing depends on the answer.
+                        open.asked.answer.send(answer).ok();
+                    }
+                }
+                Wish::Line(line) if line.trim().is_empty() => {}
+                Wish::Line(line) => {
+                    let coordinator = session.coordinator();
+                    let for_us = line.starts_with('/') || matches!(line.trim(), "exit" | "quit");
+                    let taken =
+                        !for_us && coordinator.call_capability(STEER, json!({"message": line})).await.is_ok();
+                    if taken { view.queued.push(line) } else { self.waiting.push_back(line) }
+                }
+            }
+        };
+        while let Ok(seen) = self.seat.seen.try_recv() {
+            view.take(seen);
+        }
+        let result = result.ok();
+        if let (Some(Ok(answer)), false) = (&result, view.answered) {
+            view.take(super::tap::Seen::TextEnd(answer.clone()));
+        }
+        // What came too late for this turn is the next one.
+        let late = std::mem::take(&mut view.queued);
+        view.finish();
+        self.waiting.extend(late);
+        (result, next)
+    }
+
+    /// How the turn ended, and what it took.
+    fn conclude(&mut self, result: &Result<String, ExecuteError>, before: (SessionStatus, Option<Usd>)) {
+        let status = self.seat.status();
+        self.exit = match (status.status, result) {
+            (SessionState::Cancelled, _) => Exit::Interrupted,
+            (_, Err(ExecuteError::Turn(TurnError::Limit(_)))) => Exit::Refused,
+            (_, Err(_)) => Exit::Failure,
+            (_, Ok(_)) => Exit::Success,
+        };
+        match (status.status, result) {
+            (SessionState::Cancelled, _) => self.say("stopped", Style::of(Hue::Yellow)),
+            (_, Err(error)) => self.say(&format!("error: {}", chain(error)), Style::of(Hue::Red)),
+            (_, Ok(_)) => {}
+        }
+        if self.screen.face() == Face::Pipe {
+            if self.screen.answers_to_a_program() {
+                self.screen.raw("\n");
+            }
+            return;
+        }
+        let line = usage(&before.0, &status, before.1, self.seat.opened.cost());
+        self.show(&[Line::new(), vec![Span::new(line, Style::DIM)]]);
+    }
+}
+
+/// What something typed means while a turn runs.
+fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
+    match typed {
+        Typed::Key(key) => match view.draft.key(key) {
+            Meant::Nothing => Wish::Nothing,
+            Meant::Line(line) => Wish::Line(line),
+            Meant::Interrupt => Wish::Stop,
+            Meant::End => Wish::Leave(Exit::Success),
+        },
+        Typed::Paste(text) => {
+            view.draft.paste(&text);
+            Wish::Nothing
+        }
+        Typed::Line(line) => Wish::Line(line),
+        Typed::Interrupt => Wish::Stop,
+        // The end of what is typed is not the end of the turn.
+        Typed::End | Typed::Broken(_) => Wish::Nothing,
+    }
+}
+
+/// Stops a turn: what runs may end first, a second wish ends it at once. Where no tool runs there is nothing to wait for.
+async fn stop(view: &mut View<'_>, session: &amplifier_app::Session, stops: u32) {
+    let running: Vec<String> =
+        session.coordinator().cancel().running_tools().into_iter().map(|(_, tool)| tool).collect();
+    let level = if stops > 1 || running.is_empty() { CancelLevel::Immediate } else { CancelLevel::Graceful };
+    if level == CancelLevel::Graceful {
+        let told = format!("stopping when {} is done; Ctrl-C again stops at once", running.join(", "));
+        view.note(&told, Style::of(Hue::Yellow));
+    }
+    view.stopping = true;
+    session.cancel(level).await;
+}
+
+fn told(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Once => "allowed once",
+        Answer::Session => "allowed for this session",
+        Answer::Always => "allowed always in this folder",
+        Answer::No => "not allowed",
+    }
+}
+
+/// An error with its causes, in one text.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(&format!(": {said}"));
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// What a turn took, in one line.
+fn usage(
+    before: &SessionStatus,
+    after: &SessionStatus,
+    cost_before: Option<Usd>,
+    cost: Option<Usd>,
+) -> String {
+    let sent = after.total_input_tokens.saturating_sub(before.total_input_tokens);
+    let received = after.total_output_tokens.saturating_sub(before.total_output_tokens);
+    let mut parts = vec![format!("{} in", tokens(sent)), format!("{} out", tokens(received))];
+    if let Some(cost) = cost {
+        let nanos = cost.as_nanos().saturating_sub(cost_before.map(Usd::as_nanos).unwrap_or_default());
+        parts.push(format!("{} (session {})", dollars(nanos), dollars(cost.as_nanos())));
+    }
+    parts.join(" · ")
+}
+
+/// A number of tokens in the fewest words.
+pub(super) fn tokens(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// Money; of less than a cent four digits are shown, rounded up, because nothing is not the same as little.
+pub(super) fn dollars(nanos: u64) -> String {
+    let (unit, digits) = if nanos >= 10_000_000 { (10_000_000, 2) } else { (100_000, 4) };
+    let parts = nanos.div_ceil(unit);
+    let whole = 10_u64.pow(digits);
+    format!("${}.{:0width$}", parts / whole, parts % whole, width = digits as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([tokens(0), tokens(999), tokens(1_234), tokens(2_500_000)], ["0", "999", "1.2k", "2.5M"]);
+        assert_eq!(
+            [dollars(0), dollars(1), dollars(12_345_678), dollars(3_000_000_000)],
+            ["$0.0000", "$0.0001", "$0.02", "$3.00"]
+        );
+    }
+}

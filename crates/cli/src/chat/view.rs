@@ -1,0 +1,352 @@
+//! How a turn looks: the answer as it forms, a line for each call, one for a thought, and what is going on right now.
+
+use std::time::{Duration, Instant};
+
+use amplifier_app::approval::Answer;
+use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
+
+use super::approve::{self, Asked, Open};
+use super::calls::{Calls, Well, one_line, seconds, shortened};
+use super::draft::Draft;
+use super::markdown::{Stream, safe};
+use super::paint::{Hue, Line, Margin, Span, Style, wrap};
+use super::screen::{Cursor, Face, Screen};
+use super::tap::{Seen, Success};
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// How long one picture of the spinner stays.
+const BEAT: Duration = Duration::from_millis(100);
+/// The most lines of a forming answer that are drawn again.
+const FORMING: usize = 8;
+/// How much of the last thought is kept, in bytes.
+const THOUGHT: usize = 64 * 1024;
+
+/// Whether thoughts are shown as they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Thinking {
+    #[default]
+    Folded,
+    Shown,
+}
+
+/// What a turn leaves for later.
+#[derive(Default)]
+pub struct Memory {
+    pub calls: Calls,
+    pub thinking: Thinking,
+    pub last_thought: Option<String>,
+}
+
+/// What stood last above the changing lines; different things have an empty line between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Beginning,
+    Text,
+    Call,
+    Note,
+}
+
+pub struct View<'a> {
+    screen: &'a mut Screen,
+    pub memory: &'a mut Memory,
+    pub draft: &'a mut Draft,
+    answer: Stream,
+    /// Whether pieces of the text that is coming were shown.
+    streamed: bool,
+    /// Whether this turn showed any text.
+    pub answered: bool,
+    thought: Option<(Instant, String)>,
+    last: Kind,
+    began: Instant,
+    pub queued: Vec<String>,
+    pub question: Option<Open>,
+    /// What was typed when a question came; it comes back after the answer.
+    aside: String,
+    pub stopping: bool,
+}
+
+impl<'a> View<'a> {
+    pub fn new(screen: &'a mut Screen, memory: &'a mut Memory, draft: &'a mut Draft) -> Self {
+        let answer = Stream::new(room(screen));
+        Self {
+            screen,
+            memory,
+            draft,
+            answer,
+            streamed: false,
+            answered: false,
+            thought: None,
+            last: Kind::Beginning,
+            began: Instant::now(),
+            queued: Vec::new(),
+            question: None,
+            aside: String::new(),
+            stopping: false,
+        }
+    }
+
+    /// Shows what happened.
+    pub fn take(&mut self, seen: Seen) {
+        match seen {
+            Seen::Text(text) => {
+                self.streamed = true;
+                self.text(&text);
+            }
+            Seen::TextEnd(text) => {
+                if !self.streamed {
+                    self.text(&text);
+                }
+                self.end_text();
+            }
+            Seen::Thinking(text) => self.think(&text),
+            Seen::ThinkingEnd(text) => self.end_thought(text),
+            Seen::CallBegan { id, tool, input } => {
+                self.end_text();
+                self.memory.calls.begin(id, tool, input);
+            }
+            Seen::CallEnded { id, success, text, diff } => self.end_call(&id, success, text, diff),
+            Seen::Retry(retry) => self.note(&retried(&retry), Style::of(Hue::Yellow)),
+            Seen::Compacted(compaction) => self.note(&compacted(&compaction), Style::DIM),
+            Seen::Notice { text, level } => self.notice(&text, level.as_deref()),
+            Seen::Steered => {
+                if !self.queued.is_empty() {
+                    let taken = self.queued.remove(0);
+                    self.note(&format!("taken up: {}", one_line(&taken)), Style::DIM);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.fold_thought();
+        if text.is_empty() {
+            return;
+        }
+        self.answered = true;
+        if self.screen.answers_to_a_program() {
+            self.screen.raw(text);
+            return;
+        }
+        self.answer.resize(room(self.screen));
+        let lines = self.answer.push(text);
+        self.show_answer(&lines);
+    }
+
+    fn end_text(&mut self) {
+        self.fold_thought();
+        self.streamed = false;
+        if self.screen.answers_to_a_program() {
+            return;
+        }
+        let lines = self.answer.finish();
+        self.show_answer(&lines);
+    }
+
+    fn show_answer(&mut self, lines: &[Line]) {
+        if !lines.is_empty() {
+            self.part(Kind::Text);
+            self.screen.answer(lines);
+        }
+    }
+
+    fn think(&mut self, text: &str) {
+        let (_, thought) = self.thought.get_or_insert_with(|| (Instant::now(), String::new()));
+        if thought.len() < THOUGHT {
+            thought.push_str(text);
+        }
+    }
+
+    fn end_thought(&mut self, text: String) {
+        if self.thought.is_none() && !text.is_empty() && self.memory.last_thought.as_ref() != Some(&text) {
+            self.thought = Some((Instant::now(), text));
+        }
+        self.fold_thought();
+    }
+
+    /// A thought that is over becomes one line, or all of it where the person wants to read it.
+    fn fold_thought(&mut self) {
+        let Some((began, thought)) = self.thought.take() else { return };
+        self.part(Kind::Note);
+        let room = room(self.screen);
+        let lines = match self.memory.thinking {
+            Thinking::Shown => thought_lines(&thought, room),
+            Thinking::Folded => {
+                let head = format!("thought for {}: ", seconds(began.elapsed()));
+                let rest = shortened(&one_line(&thought), room.saturating_sub(head.chars().count()));
+                vec![vec![Span::new(head + &rest, Style::DIM.italic())]]
+            }
+        };
+        self.screen.note(&lines);
+        self.memory.last_thought = Some(thought);
+    }
+
+    fn end_call(&mut self, id: &str, success: Success, text: String, diff: Option<String>) {
+        let room = room(self.screen);
+        let well = if success == Success::Yes { Well::Done } else { Well::Failed };
+        let Some(call) = self.memory.calls.end(id, well, text, diff) else { return };
+        let mut lines = vec![call.line(room, "")];
+        lines.extend(call.below().iter().map(|line| super::paint::cut(line, room)));
+        self.part(Kind::Call);
+        self.screen.note(&lines);
+    }
+
+    pub fn note(&mut self, text: &str, style: Style) {
+        self.part(Kind::Note);
+        let lines = wrap(&[Span::new(safe(text), style)], room(self.screen), &Margin::default());
+        self.screen.note(&lines);
+    }
+
+    fn notice(&mut self, text: &str, level: Option<&str>) {
+        // The chat sends them again by itself.
+        if text.ends_with("send them again") && !self.queued.is_empty() {
+            return;
+        }
+        match level {
+            Some("error") => self.note(&format!("error: {text}"), Style::of(Hue::Red)),
+            Some("warning") => self.note(&format!("warning: {text}"), Style::of(Hue::Yellow)),
+            _ => self.note(text, Style::DIM),
+        }
+    }
+
+    /// Different things have an empty line between them; programs get none.
+    fn part(&mut self, kind: Kind) {
+        let apart = self.last != kind && !(self.last == Kind::Beginning && self.screen.face() != Face::Full);
+        if apart && self.screen.face() != Face::Pipe {
+            self.screen.note(&[Line::new()]);
+        }
+        self.last = kind;
+    }
+
+    /// Puts a question; what was being typed waits.
+    pub fn ask(&mut self, asked: Asked) {
+        self.end_text();
+        let lines = approve::shown(&asked.question, room(self.screen));
+        self.part(Kind::Call);
+        self.screen.note(&lines);
+        self.aside = self.draft.take();
+        let open = Open::new(asked);
+        if self.screen.face() == Face::Dumb {
+            self.screen.note(&[open.line()]);
+        }
+        self.question = Some(open);
+    }
+
+    /// Takes an answer; nothing comes of what is none.
+    pub fn answer_with(&mut self, text: &str) -> Option<(Open, Answer)> {
+        let Some(answer) = approve::read(text) else {
+            self.note("please answer with y, s, a or n", Style::of(Hue::Yellow));
+            return None;
+        };
+        let open = self.question.take()?;
+        self.draft.put(std::mem::take(&mut self.aside));
+        Some((open, answer))
+    }
+
+    /// A question whose asker went away needs no answer any more.
+    pub fn drop_stale_question(&mut self) {
+        if self.question.as_ref().is_some_and(|open| open.asked.answer.is_closed()) {
+            self.question = None;
+            self.draft.put(std::mem::take(&mut self.aside));
+            self.note("nobody answered in time", Style::of(Hue::Yellow));
+        }
+    }
+
+    /// Ends the turn on the screen: everything that was still forming is finished.
+    pub fn finish(&mut self) {
+        self.end_text();
+        self.screen.clear();
+    }
+
+    /// Draws what changes.
+    pub fn draw(&mut self) {
+        if self.screen.face() != Face::Full {
+            return;
+        }
+        let room = room(self.screen);
+        let mut lines = Vec::new();
+        let forming = self.answer.draft();
+        if !forming.is_empty() && self.last != Kind::Text {
+            lines.push(Line::new());
+        }
+        lines.extend(forming.iter().skip(forming.len().saturating_sub(FORMING)).cloned());
+        let beat = self.began.elapsed().as_millis() / BEAT.as_millis();
+        let spinner = SPINNER.get(usize::try_from(beat).unwrap_or(0) % SPINNER.len()).copied().unwrap_or("·");
+        let running: Vec<Line> = self.memory.calls.running().map(|call| call.line(room, spinner)).collect();
+        if let Some(open) = &self.question {
+            lines.push(open.line());
+            lines.push(vec![Span::plain("> "), Span::plain(shown(self.draft.text()))]);
+            self.screen.live(&lines, Cursor::Shown);
+            return;
+        }
+        if !lines.is_empty() || self.last != Kind::Call || running.is_empty() {
+            lines.push(Line::new());
+        }
+        let calls = running.len();
+        lines.extend(running);
+        lines.push(self.status(spinner, calls));
+        lines.extend(
+            self.queued.iter().map(|text| vec![Span::new(format!("queued: {}", one_line(text)), Style::DIM)]),
+        );
+        let cursor = if self.draft.text().is_empty() { Cursor::Hidden } else { Cursor::Shown };
+        if cursor == Cursor::Shown {
+            let text = shown(self.draft.text());
+            let tail = text.chars().count().saturating_sub(room.saturating_sub(3));
+            lines.push(vec![Span::plain("> "), Span::plain(text.chars().skip(tail).collect::<String>())]);
+        }
+        self.screen.live(&lines, cursor);
+    }
+
+    fn status(&self, spinner: &str, calls: usize) -> Line {
+        let doing = match (&self.thought, self.stopping) {
+            (_, true) => "stopping".to_owned(),
+            (Some((_, thought)), _) => format!("thinking: {}", tail(&one_line(thought), 40)),
+            (None, _) if calls > 0 => "running".to_owned(),
+            (None, _) => "working".to_owned(),
+        };
+        let time = seconds(self.began.elapsed());
+        vec![
+            Span::new(format!("{spinner} "), Style::of(Hue::Yellow)),
+            Span::new(format!("{doing} · {time} · Ctrl-C stops"), Style::DIM),
+        ]
+    }
+}
+
+/// A thought as it is read.
+pub fn thought_lines(thought: &str, room: usize) -> Vec<Line> {
+    let margin = Margin { first: vec![Span::new("  ", Style::DIM)], rest: vec![Span::new("  ", Style::DIM)] };
+    wrap(&[Span::new(safe(thought.trim()), Style::DIM.italic())], room, &margin)
+}
+
+fn tail(text: &str, many: usize) -> String {
+    let from = text.chars().count().saturating_sub(many);
+    let cut = if from > 0 { "…" } else { "" };
+    format!("{cut}{}", text.chars().skip(from).collect::<String>())
+}
+
+/// Line ends of a draft are shown as a mark: it has one line on the screen.
+fn shown(text: &str) -> String {
+    safe(text).replace('\n', "⏎")
+}
+
+/// One column stays free, so that no terminal wraps where we do not.
+pub fn room(screen: &Screen) -> usize {
+    screen.columns().saturating_sub(1).max(1)
+}
+
+fn retried(retry: &ProviderRetry) -> String {
+    format!(
+        "{}: {}; trying again in {:.1}s ({} of {})",
+        retry.provider,
+        one_line(&retry.error_message),
+        retry.delay,
+        retry.attempt,
+        retry.max_retries
+    )
+}
+
+fn compacted(compaction: &ContextCompaction) -> String {
+    format!(
+        "the model sees a shorter form of the conversation: {} of {} messages, about {} tokens",
+        compaction.after_messages, compaction.before_messages, compaction.after_tokens
+    )
+}

@@ -1,0 +1,37 @@
+//! `amplifier` alone and `amplifier chat`: a conversation.
+
+use std::path::PathBuf;
+
+use amplifier_app::sessions::resolve;
+use amplifier_app::store::SessionStore;
+use amplifier_protocol::ids::SessionId;
+
+use super::load;
+use crate::args::{ChatArgs, StartArgs};
+use crate::chat;
+use crate::exit::Exit;
+use crate::render;
+
+/// `amplifier chat`, also of a session that exists.
+pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
+    let access = match load::access(home.clone()) {
+        Ok(access) => access,
+        Err(exit) => return exit,
+    };
+    let store = SessionStore::new(access.home);
+    match args.resume.as_ref().map(|text| resolve(&store, text)).transpose() {
+        Ok(resumed) => open(&args.start, resumed, home),
+        Err(error) => {
+            render::error(&error, error.hint().as_deref());
+            if error.is_usage() { Exit::Usage } else { Exit::Failure }
+        }
+    }
+}
+
+/// Opens the chat, with a new session or with one that exists.
+pub fn open(start: &StartArgs, resumed: Option<SessionId>, home: Option<PathBuf>) -> Exit {
+    match load::access(home) {
+        Ok(access) => load::block_on(chat::run(start, resumed, access)),
+        Err(exit) => exit,
+    }
+}

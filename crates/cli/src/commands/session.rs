@@ -1,0 +1,291 @@
+//! `amplifier session …`, `amplifier continue`, `amplifier resume`, and a session by what somebody typed of its id.
+
+use std::path::PathBuf;
+
+use amplifier_app::library::Access;
+use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
+use amplifier_app::store::SessionStore;
+use amplifier_protocol::ids::SessionId;
+use serde_json::{Value, json};
+
+use super::load;
+use crate::args::{
+    Form, SessionCommand, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
+    SessionRewindArgs, SessionShowArgs, Where,
+};
+use crate::exit::Exit;
+use crate::render;
+
+mod change;
+mod export;
+mod go_on;
+mod remove;
+mod search;
+mod tell;
+
+pub use change::{origin, tell_changes};
+pub use go_on::{go_on, resume};
+use tell::{minute, plain, short, words};
+
+/// `amplifier session …`.
+pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
+    if let SessionCommand::Resume(args) = command {
+        return resume(args, home);
+    }
+    let access = match load::access(home) {
+        Ok(access) => access,
+        Err(exit) => return exit,
+    };
+    let store = SessionStore::new(access.home.clone());
+    let done = match command {
+        SessionCommand::List(args) => list(args, &access, &store),
+        SessionCommand::Show(args) => show(args, &store),
+        SessionCommand::Fork(args) => fork(args, &store),
+        SessionCommand::Rewind(args) => rewind(args, &store),
+        SessionCommand::Rename(args) => rename(args, &store),
+        SessionCommand::Replay(args) => replay(args, &store),
+        SessionCommand::Export(args) => export::export(args, &access, &store),
+        SessionCommand::Search(args) => search::search(args, &access, &store),
+        SessionCommand::Delete(args) => remove::delete(args, &store),
+        SessionCommand::Cleanup(args) => remove::cleanup(args, &store),
+        SessionCommand::Resume(_) => Ok(Exit::Success),
+    };
+    done.unwrap_or_else(|error| refuse(&error, &store))
+}
+
+/// The session that somebody means by its id or the beginning of it.
+pub fn existing(access: &Access, text: &SessionId) -> Result<SessionId, Exit> {
+    let store = SessionStore::new(access.home.clone());
+    sessions::resolve(&store, text.as_str()).map_err(|error| refuse(&error, &store))
+}
+
+/// Tells why something could not be done.
+pub fn refuse(error: &SessionError, store: &SessionStore) -> Exit {
+    render::error(error, error.hint().as_deref());
+    if let SessionError::Ambiguous { candidates, .. } = error {
+        for id in candidates {
+            let label = store.metadata(id).map(|metadata| plain(metadata.label())).unwrap_or_default();
+            render::note(&format!("  {id}  {label}"));
+        }
+    }
+    if error.is_usage() { Exit::Usage } else { Exit::Failure }
+}
+
+fn scope(place: &Where, access: &Access) -> Scope {
+    match (&place.project, place.all) {
+        (Some(project), _) => Scope::of_project(&access.base.join(project)),
+        (None, true) => Scope::all(),
+        (None, false) => Scope::of_project(&access.base),
+    }
+}
+
+fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
+    if let Some(root) = &args.tree {
+        return tree(&sessions::resolve(store, root)?, args.output, store);
+    }
+    let scope = Scope { limit: Some(args.limit), ..scope(&args.place, access) };
+    let listing = sessions::list(store, &scope)?;
+    for (id, error) in &listing.unread {
+        render::note(&format!("warning: session `{id}` cannot be shown: {error}"));
+    }
+    for id in &listing.rebuilt {
+        render::note(&format!(
+            "note: what is shown of session `{id}` was damaged; it was made again from its journal"
+        ));
+    }
+    if args.output == Form::Json {
+        let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
+        render::json(&json!({ "sessions": sessions, "total": listing.total }));
+        return Ok(Exit::Success);
+    }
+    if listing.sessions.is_empty() {
+        match &scope.project {
+            Some(project) => {
+                render::out(&format!("no session was started in `{}` or below it", project.display()));
+                render::note("  hint: `--all` shows those of other folders");
+            }
+            None => render::out("there is no session yet"),
+        }
+    }
+    let ids: Vec<_> = listing.sessions.iter().map(|listed| &listed.metadata.session_id).collect();
+    for listed in &listing.sessions {
+        let elsewhere = listed.metadata.working_dir.as_ref().filter(|_| args.place.all);
+        let place = elsewhere.map(|dir| format!("  ({})", dir.display())).unwrap_or_default();
+        render::out(&format!("{}{place}", row(listed, &ids)));
+    }
+    if listing.sessions.len() < listing.total {
+        let (shown, total) = (listing.sessions.len(), listing.total);
+        render::note(&format!("{shown} of {total} sessions; `--limit {total}` shows all"));
+    }
+    Ok(Exit::Success)
+}
+
+fn row(listed: &Listed, ids: &[&SessionId]) -> String {
+    let metadata = &listed.metadata;
+    let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
+    let running = if listed.owner.is_some() { "in use: " } else { "" };
+    format!("{id}  {used}  {:>3} turns  {running}{}", metadata.turns, plain(metadata.label()))
+}
+
+fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, SessionError> {
+    let tree = sessions::tree(store, root)?;
+    if form == Form::Json {
+        let sessions = tree.iter().map(|(depth, listed)| {
+            let mut session = as_json(listed);
+            if let Value::Object(session) = &mut session {
+                session.insert("depth".to_owned(), json!(depth));
+            }
+            session
+        });
+        render::json(&json!({ "sessions": sessions.collect::<Vec<_>>() }));
+        return Ok(Exit::Success);
+    }
+    for (depth, listed) in &tree {
+        let metadata = &listed.metadata;
+        let kind = match &metadata.forked_from {
+            Some(point) => format!("fork at turn {}: ", point.turn),
+            None if *depth > 0 => "sub-session: ".to_owned(),
+            None => String::new(),
+        };
+        let indent = "  ".repeat(*depth);
+        render::out(&format!("{indent}{}  {kind}{}", metadata.session_id, plain(metadata.label())));
+    }
+    Ok(Exit::Success)
+}
+
+fn as_json(listed: &Listed) -> Value {
+    let mut session = serde_json::to_value(&listed.metadata).unwrap_or_default();
+    if let Value::Object(session) = &mut session {
+        session.insert("in_use_by".to_owned(), json!(listed.owner));
+    }
+    session
+}
+
+fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionError> {
+    let id = sessions::resolve(store, &args.session)?;
+    let folder = store.open(&id)?;
+    let (listed, rebuilt) = sessions::look(store, &id)?;
+    if !rebuilt.is_empty() {
+        render::note("note: its transcript and metadata were damaged; they were made again from its journal");
+    }
+    let (turns, bytes) = (sessions::turns(&folder)?, sessions::size_of(folder.dir()));
+    if args.output == Form::Json {
+        let mut session = as_json(&listed);
+        if let Value::Object(session) = &mut session {
+            session.insert("folder".to_owned(), json!(folder.dir()));
+            session.insert("bytes".to_owned(), json!(bytes));
+            session.insert("turn_list".to_owned(), json!(turns));
+            if args.transcript {
+                let mut moments = Vec::new();
+                story::tell(&folder, 0, |moment| {
+                    moments.push(json!(moment));
+                    Ok(())
+                })?;
+                session.insert("transcript".to_owned(), Value::Array(moments));
+            }
+        }
+        render::json(&session);
+        return Ok(Exit::Success);
+    }
+    tell::facts(&listed, folder.dir(), bytes).iter().for_each(|fact| render::out(fact));
+    for turn in &turns {
+        render::out(&tell::turn_row(turn));
+    }
+    if args.transcript {
+        story::tell(&folder, 0, |moment| {
+            words(&moment).into_iter().for_each(|line| render::out(&line));
+            Ok(())
+        })?;
+    }
+    Ok(Exit::Success)
+}
+
+fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionError> {
+    let id = sessions::resolve(store, &args.session)?;
+    let request = sessions::ForkRequest { at: args.at, name: args.name.clone() };
+    let forked = sessions::fork(store, &id, &request)?;
+    match args.output {
+        Form::Json => {
+            render::json(&json!({ "session_id": forked.id, "forked_from": forked.metadata.forked_from }))
+        }
+        Form::Text => {
+            render::out(&forked.id.to_string());
+            render::note(&format!(
+                "it shares {} turns with `{id}`; `amplifier resume {}` goes on with it",
+                forked.turn, forked.id
+            ));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, SessionError> {
+    let id = sessions::resolve(store, &args.session)?;
+    let done = sessions::rewind(store, &id, args.to)?;
+    render::out(&format!(
+        "the conversation is at the end of turn {} and has {} messages",
+        done.to, done.messages
+    ));
+    render::note(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
+    if !args.files {
+        return Ok(Exit::Success);
+    }
+    if !done.back {
+        render::note(
+            "warning: files were left as they are: copies only lead back, and turn is not behind the last one",
+        );
+        return Ok(Exit::Success);
+    }
+    let files = sessions::files_back(store, &id, args.to)?;
+    for (path, put_back) in &files.back {
+        render::out(&format!(
+            "`{}` is as it was; what stood there is backup {}",
+            path.display(),
+            put_back.undo
+        ));
+    }
+    if files.back.is_empty() && files.failed.is_empty() {
+        let dir = files.dir.display();
+        render::note(&format!("no file had to be put back; copies were looked for in `{dir}`"));
+    }
+    for (_, error) in &files.failed {
+        render::error(error, error.hint());
+    }
+    Ok(if files.failed.is_empty() { Exit::Success } else { Exit::Failure })
+}
+
+fn rename(args: &SessionRenameArgs, store: &SessionStore) -> Result<Exit, SessionError> {
+    let id = sessions::resolve(store, &args.session)?;
+    let metadata = sessions::rename(store, &id, &args.name)?;
+    render::out(&format!("session `{id}` is called `{}`", plain(metadata.label())));
+    Ok(Exit::Success)
+}
+
+fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, SessionError> {
+    let speed = match args.speed {
+        Some(speed) if speed.is_finite() && speed > 0.0 => Some(speed),
+        None => None,
+        Some(speed) => {
+            render::note(&format!("error: a speed of `{speed}` never ends; give a number above 0"));
+            return Ok(Exit::Usage);
+        }
+    };
+    let id = sessions::resolve(store, &args.session)?;
+    let folder = store.open(&id)?;
+    let mut pace = tell::Pace::new(speed);
+    let mut turn = 0;
+    story::tell(&folder, args.from, |moment| {
+        pace.wait_until(moment.ts);
+        if moment.turn != turn {
+            turn = moment.turn;
+            render::out(&format!("--- turn {turn}, {}", minute(moment.ts)));
+        }
+        words(&moment).into_iter().for_each(|line| render::out(&line));
+        Ok(())
+    })?;
+    if turn == 0 {
+        let last = sessions::turns(&folder)?.last().map_or(0, |turn| turn.number);
+        return Err(SessionError::NoTurn { id, turn: args.from, last });
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,51 @@
+//! `amplifier session export`.
+
+use std::io::Write;
+use std::path::Path;
+
+use amplifier_app::files::{Durability, write_atomic};
+use amplifier_app::library::Access;
+use amplifier_app::sessions::export::Format;
+use amplifier_app::sessions::{self, SessionError};
+use amplifier_app::store::SessionStore;
+
+use crate::args::{ExportFormat, SessionExportArgs};
+use crate::exit::Exit;
+use crate::render;
+
+pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
+    let id = sessions::resolve(store, &args.session)?;
+    let format = format(args);
+    let Some(to) = &args.to else {
+        let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+        return match sessions::export::export(store, &id, format, &mut stdout)
+            .and_then(|()| stdout.flush().map_err(SessionError::Write))
+        {
+            // A reader that went away has what it wanted.
+            Err(SessionError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                Ok(Exit::Success)
+            }
+            done => done.map(|()| Exit::Success),
+        };
+    };
+    let mut document = Vec::new();
+    sessions::export::export(store, &id, format, &mut document)?;
+    let path = access.base.join(to);
+    write_atomic(&path, &document, Durability::Synced)?;
+    render::out(&format!(
+        "session `{id}` is in `{}` ({})",
+        to.display(),
+        render::bytes(document.len() as u64)
+    ));
+    Ok(Exit::Success)
+}
+
+fn format(args: &SessionExportArgs) -> Format {
+    let ending = args.to.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
+    match (args.format, ending) {
+        (Some(ExportFormat::Md), _) => Format::Markdown,
+        (Some(ExportFormat::Json), _) | (None, Some("json")) => Format::Json,
+        (Some(ExportFormat::Html), _) | (None, Some("html" | "htm")) => Format::Html,
+        (None, _) => Format::Markdown,
+    }
+}

@@ -1,0 +1,174 @@
+//! `amplifier continue` and `amplifier resume`: which session, and then the chat, or one answer.
+
+use std::io::{BufRead, IsTerminal};
+use std::path::PathBuf;
+
+use amplifier_app::library::Access;
+use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
+use amplifier_app::store::SessionStore;
+use amplifier_protocol::event::OriginKind;
+use amplifier_protocol::ids::SessionId;
+use clap::Parser;
+
+use super::tell::{minute, plain, words};
+use super::{refuse, row};
+use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, RunArgs, StartArgs};
+use crate::commands::{load, run};
+use crate::exit::Exit;
+use crate::render;
+
+/// How many turns back a conversation is shown when it goes on.
+const SHOWN_TURNS: u64 = 3;
+
+/// `amplifier continue [PROMPT]`.
+pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
+    if args.run.resume.is_some() {
+        render::note("error: `continue` finds the session itself");
+        render::note("  hint: `amplifier run --resume SESSION` goes on with one that you name");
+        return Exit::Usage;
+    }
+    let access = match load::access(home.clone()) {
+        Ok(access) => access,
+        Err(exit) => return exit,
+    };
+    let store = SessionStore::new(access.home.clone());
+    let found = match sessions::newest(&store, &access.base) {
+        Ok(found) => found,
+        Err(error) => return refuse(&error, &store),
+    };
+    announce(&found);
+    let id = found.metadata.session_id.clone();
+    if args.force_bundle {
+        take_origin(&mut args.run.start, &found);
+    }
+    let converses = args.run.prompt.is_none() && !args.run.go_on && std::io::stdin().is_terminal();
+    if !converses {
+        args.run.resume = Some(id.to_string());
+        return run::run(&args.run, home);
+    }
+    if !args.no_history {
+        show_last(&store, &id);
+    }
+    converse(&args.run.start, &id, home)
+}
+
+/// `amplifier resume [SESSION]` and `amplifier session resume SESSION`.
+pub fn resume(args: &ResumeArgs, home: Option<PathBuf>) -> Exit {
+    let access = match load::access(home.clone()) {
+        Ok(access) => access,
+        Err(exit) => return exit,
+    };
+    let store = SessionStore::new(access.home.clone());
+    let found = match choose(args, &access, &store) {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            render::note("nothing was picked");
+            return Exit::Refused;
+        }
+        Err(error) => return refuse(&error, &store),
+    };
+    announce(&found);
+    let mut start = args.start.clone();
+    if args.force_bundle {
+        take_origin(&mut start, &found);
+    }
+    show_last(&store, &found.metadata.session_id);
+    converse(&start, &found.metadata.session_id, home)
+}
+
+fn choose(args: &ResumeArgs, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {
+    if let Some(text) = &args.session {
+        let id = sessions::resolve(store, text)?;
+        return Ok(Some(sessions::look(store, &id)?.0));
+    }
+    if std::io::stdin().is_terminal() {
+        return pick(args.limit, access, store);
+    }
+    let found = sessions::newest(store, &access.base)?;
+    render::note("note: nobody is there to pick a session; the last used one of this folder is taken");
+    Ok(Some(found))
+}
+
+/// Asks which of the last used sessions. An empty line takes the first.
+fn pick(limit: usize, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {
+    let scope = Scope { limit: Some(limit), ..Scope::of_project(&access.base) };
+    let listing = sessions::list(store, &scope)?;
+    if listing.sessions.is_empty() {
+        return Err(SessionError::NoneHere { project: access.base.clone() });
+    }
+    let ids: Vec<_> = listing.sessions.iter().map(|listed| &listed.metadata.session_id).collect();
+    for (at, listed) in (1..).zip(&listing.sessions) {
+        render::note(&format!("{at:>3}  {}", row(listed, &ids)));
+    }
+    loop {
+        render::note(&format!("which one? [1-{}, Enter for 1, q for none]", listing.sessions.len()));
+        let mut line = String::new();
+        if std::io::stdin().lock().read_line(&mut line).unwrap_or(0) == 0 {
+            return Ok(None);
+        }
+        let number = match line.trim() {
+            "" => 1,
+            "q" => return Ok(None),
+            text => text.parse().unwrap_or(0),
+        };
+        if let Some(picked) = usize::checked_sub(number, 1).and_then(|at| listing.sessions.get(at)) {
+            return Ok(Some(picked.clone()));
+        }
+    }
+}
+
+fn announce(found: &Listed) {
+    let metadata = &found.metadata;
+    let (id, used) = (&metadata.session_id, minute(metadata.updated));
+    render::note(&format!("session {id}: {} (last used {used})", plain(metadata.label())));
+}
+
+/// Names what the session was started from, so that it is taken as it is now.
+fn take_origin(start: &mut StartArgs, found: &Listed) {
+    let Some(origin) = &found.metadata.bundle else {
+        render::note("note: nobody wrote down what this session was started from; it keeps its plan");
+        return;
+    };
+    let reference = origin.reference.clone();
+    let mut choice = PlanChoice { bundle: None, profile: None, plan: None };
+    match origin.kind {
+        OriginKind::Bundle => choice.bundle = Some(reference),
+        OriginKind::Profile => choice.profile = Some(reference),
+        OriginKind::Plan => choice.plan = Some(reference.into()),
+    }
+    start.choice = choice;
+}
+
+/// The last turns, for whoever goes on.
+fn show_last(store: &SessionStore, id: &SessionId) {
+    let folder = store.home().session(id);
+    let Ok(metadata) = store.metadata(id) else { return };
+    let from = metadata.turns.saturating_sub(SHOWN_TURNS - 1).max(1);
+    let told = story::tell(&folder, from, |moment| {
+        words(&moment).into_iter().for_each(|line| render::note(&line));
+        Ok(())
+    });
+    // What cannot be shown is told when the session is opened.
+    drop(told);
+}
+
+/// `run`'s arguments with nothing but a session.
+#[derive(Parser)]
+struct Plain {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Goes on with a session, turn after turn.
+fn converse(start: &StartArgs, id: &SessionId, home: Option<PathBuf>) -> Exit {
+    match Plain::try_parse_from(["run", "--resume", id.as_str()]) {
+        Ok(mut plain) => {
+            plain.run.start = start.clone();
+            run::run(&plain.run, home)
+        }
+        Err(error) => {
+            render::error(&error, None);
+            Exit::Usage
+        }
+    }
+}

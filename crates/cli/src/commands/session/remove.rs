@@ -1,0 +1,89 @@
+//! `amplifier session delete` and `amplifier session cleanup`.
+
+use std::io::{BufRead, IsTerminal};
+
+use amplifier_app::sessions::{self, SessionError};
+use amplifier_app::store::SessionStore;
+
+use super::row;
+use crate::args::{SessionCleanupArgs, SessionDeleteArgs};
+use crate::exit::Exit;
+use crate::render;
+
+pub fn delete(args: &SessionDeleteArgs, store: &SessionStore) -> Result<Exit, SessionError> {
+    let id = sessions::resolve(store, &args.session)?;
+    let family = sessions::family(store, &id)?;
+    let more = match family.len() {
+        1 => String::new(),
+        n => format!(" and its {} sub-sessions", n - 1),
+    };
+    let label = store.metadata(&id).map(|metadata| super::plain(metadata.label())).unwrap_or_default();
+    if !args.yes
+        && let Some(exit) = unless_confirmed(&format!("session `{id}` ({label}){more} will be gone for good"))
+    {
+        return Ok(exit);
+    }
+    let removed = sessions::delete(store, &family)?;
+    sessions::sweep(store)?;
+    render::out(&format!("session `{id}`{more} is deleted ({})", render::bytes(removed.bytes)));
+    Ok(Exit::Success)
+}
+
+pub fn cleanup(args: &SessionCleanupArgs, store: &SessionStore) -> Result<Exit, SessionError> {
+    let old = sessions::older_than(store, args.days)?;
+    let days = args.days;
+    if old.is_empty() {
+        if !args.dry_run {
+            sessions::sweep(store)?;
+        }
+        render::out(&format!("every session was used in the last {days} days"));
+        return Ok(Exit::Success);
+    }
+    let ids: Vec<_> = old.iter().map(|listed| &listed.metadata.session_id).collect();
+    for listed in &old {
+        render::out(&row(listed, &ids));
+    }
+    let count = old.len();
+    if args.dry_run {
+        render::note(&format!("{count} sessions were not used for {days} days; nothing was deleted"));
+        return Ok(Exit::Success);
+    }
+    let question = format!("{count} sessions were not used for {days} days and will be gone for good");
+    if !args.yes
+        && let Some(exit) = unless_confirmed(&question)
+    {
+        return Ok(exit);
+    }
+    let (mut bytes, mut gone, mut failed) = (0, 0, 0);
+    for id in ids {
+        match sessions::family(store, id).and_then(|family| sessions::delete(store, &family)) {
+            Ok(removed) => (bytes, gone) = (bytes + removed.bytes, gone + 1),
+            Err(error) => {
+                failed += 1;
+                render::error(&error, error.hint().as_deref());
+            }
+        }
+    }
+    sessions::sweep(store)?;
+    render::out(&format!("{gone} sessions are deleted ({})", render::bytes(bytes)));
+    Ok(if failed == 0 { Exit::Success } else { Exit::Failure })
+}
+
+/// Asks the person; what the command ends with, unless they agree.
+fn unless_confirmed(question: &str) -> Option<Exit> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        render::note(&format!("error: nobody is there to confirm it: {question}"));
+        render::note("  hint: `--yes` goes on without asking");
+        return Some(Exit::Usage);
+    }
+    render::note(&format!("{question}. Go on? [y/N]"));
+    let mut line = String::new();
+    match stdin.lock().read_line(&mut line) {
+        Ok(_) if matches!(line.trim().to_lowercase().as_str(), "y" | "yes") => None,
+        _ => {
+            render::note("nothing was changed");
+            Some(Exit::Refused)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `amplifier session search`.
+
+use amplifier_app::library::Access;
+use amplifier_app::sessions::SessionError;
+use amplifier_app::sessions::search::{self, GoOn, Hit};
+use amplifier_app::store::SessionStore;
+use serde_json::json;
+
+use super::scope;
+use super::tell::{minute, plain};
+use crate::args::{Form, SessionSearchArgs};
+use crate::exit::Exit;
+use crate::render;
+
+pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
+    if args.text.trim().is_empty() {
+        render::note("error: there is nothing to look for");
+        return Ok(Exit::Usage);
+    }
+    let scope = scope(&args.place, access).with_children();
+    let (mut hits, mut last, mut more) = (Vec::new(), None, false);
+    let searched = search::search(store, &scope, &args.text, |hit| {
+        if hits.len() >= args.limit {
+            more = true;
+            return GoOn::No;
+        }
+        if args.output == Form::Text {
+            if last.as_ref() != Some(&hit.session) {
+                render::out(&format!("{}  {}", hit.session, plain(&hit.label)));
+            }
+            last = Some(hit.session.clone());
+            render::out(&row(&hit));
+        }
+        hits.push(hit);
+        GoOn::Yes
+    })?;
+    for (id, error) in &searched.unread {
+        render::note(&format!("warning: session `{id}` could not be searched: {error}"));
+    }
+    if args.output == Form::Json {
+        render::json(&json!({ "hits": hits, "sessions_searched": searched.sessions, "more": more }));
+    } else if hits.is_empty() {
+        render::note(&format!(
+            "nothing in {} sessions; `--all` looks into those of other folders",
+            searched.sessions
+        ));
+    } else if more {
+        render::note(&format!("there is more; `--limit {}` shows it", args.limit.saturating_mul(2)));
+    }
+    Ok(if hits.is_empty() { Exit::Failure } else { Exit::Success })
+}
+
+fn row(hit: &Hit) -> String {
+    format!("  turn {}, {}, {}: {}", hit.turn, minute(hit.ts), plain(&hit.by), plain(&hit.text))
+}

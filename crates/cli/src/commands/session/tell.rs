@@ -1,0 +1,157 @@
+//! How sessions, turns and moments read in a terminal.
+
+use std::path::Path;
+use std::time::Duration;
+
+use amplifier_app::sessions::export::{kind, second};
+use amplifier_app::sessions::story::{Happening, Moment};
+use amplifier_app::sessions::{Listed, Turn};
+use amplifier_protocol::event::TurnStatus;
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::time::Timestamp;
+
+use crate::render;
+
+/// How much of an id is shown: the part that tells when it was made.
+const SHORT: usize = 13;
+/// How much of what a tool got or gave is shown, in characters.
+const GLANCE: usize = 100;
+/// The longest wait of a replay, whatever happened then.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// As much of an id as tells it from the others.
+pub fn short(id: &SessionId, others: &[&SessionId]) -> String {
+    let text = id.as_str();
+    let lengths = std::iter::once(SHORT).chain(SHORT + 1..text.len());
+    let prefixes = lengths.filter_map(|length| text.get(..length));
+    let unique =
+        |prefix: &&str| !others.iter().any(|other| *other != id && other.as_str().starts_with(prefix));
+    prefixes.into_iter().find(unique).unwrap_or(text).to_owned()
+}
+
+/// A time to the minute.
+pub fn minute(time: Timestamp) -> String {
+    second(time).chars().take(16).chain("Z".chars()).collect()
+}
+
+/// A text that cannot move the cursor or change colours.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+}
+
+/// What is worth knowing about a session, a line each.
+pub fn facts(listed: &Listed, folder: &Path, bytes: u64) -> Vec<String> {
+    let metadata = &listed.metadata;
+    let mut facts = vec![("session", metadata.session_id.to_string())];
+    let mut add = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    add("name", metadata.name.clone());
+    add("title", metadata.title.clone());
+    add("in use by", listed.owner.as_ref().map(ToString::to_string));
+    add("begun", Some(second(metadata.created)));
+    add("last used", Some(second(metadata.updated)));
+    add("last turn", Some(metadata.status.as_str().to_owned()));
+    add("folder", metadata.working_dir.as_ref().map(|dir| dir.display().to_string()));
+    let origin = metadata.bundle.as_ref();
+    add("started from", origin.map(|origin| format!("{} {}", kind(origin.kind), origin.reference)));
+    add("model", metadata.model.clone());
+    add("part of", metadata.parent_id.as_ref().map(ToString::to_string));
+    let forked = metadata.forked_from.as_ref();
+    add("forked from", forked.map(|point| format!("{}, turn {}", point.session, point.turn)));
+    add("plan", Some(metadata.plan_hash.clone()));
+    add("kept in", Some(format!("{} ({})", folder.display(), render::bytes(bytes))));
+    facts.into_iter().map(|(name, value)| format!("{name:<12}  {}", plain(&value))).collect()
+}
+
+/// One line about a turn.
+pub fn turn_row(turn: &Turn) -> String {
+    let status = turn.status.map_or("did not end", status_word);
+    let gone = if turn.counts { "" } else { "  (gone back over)" };
+    let prompt = turn.prompt.as_deref().unwrap_or("(continued)");
+    format!("{:>5}  {}  {status:<11}  {}{gone}", turn.number, minute(turn.begun), plain(prompt))
+}
+
+fn status_word(status: TurnStatus) -> &'static str {
+    match status {
+        TurnStatus::Success => "answered",
+        TurnStatus::Incomplete => "no answer",
+        TurnStatus::Denied => "denied",
+        TurnStatus::Cancelled => "cancelled",
+        TurnStatus::Error => "failed",
+        TurnStatus::MaxIterations => "cut off",
+        TurnStatus::LimitReached => "over limit",
+    }
+}
+
+/// A moment as lines to read.
+pub fn words(moment: &Moment) -> Vec<String> {
+    match &moment.what {
+        Happening::Prompt { text } => quoted("> ", text),
+        Happening::Said { text } => plain(text.trim_end()).lines().map(str::to_owned).collect(),
+        Happening::Thought { text } => quoted("~ ", text),
+        Happening::Injected { by, text } => vec![format!("[{} added: {}]", plain(by), glance(text))],
+        Happening::Called { tool, input, .. } => {
+            vec![format!("[{} {}]", plain(tool), glance(&input.to_string()))]
+        }
+        Happening::Answered { tool, text, .. } => vec![format!("[{}: {}]", plain(tool), glance(text))],
+        Happening::Shown { kind } => vec![format!("[{}]", plain(kind))],
+        Happening::Replaced { messages } => vec![format!("[the conversation has {messages} messages now]")],
+        Happening::Rewound { to } => vec![format!("[back to the end of turn {to}]")],
+        Happening::Ended { status: TurnStatus::Success } => Vec::new(),
+        Happening::Ended { status } => vec![format!("[the turn ended: {}]", status_word(*status))],
+    }
+}
+
+fn quoted(mark: &str, text: &str) -> Vec<String> {
+    plain(text.trim_end()).lines().map(|line| format!("{mark}{line}").trim_end().to_owned()).collect()
+}
+
+/// The beginning of a text, on one line, and how much there is.
+fn glance(text: &str) -> String {
+    let line: String = text.chars().take(GLANCE * 8).collect();
+    let line = plain(&line.split_whitespace().collect::<Vec<_>>().join(" "));
+    match line.char_indices().nth(GLANCE) {
+        None => line,
+        Some((end, _)) => {
+            format!("{}… ({})", line.get(..end).unwrap_or_default(), render::bytes(text.len() as u64))
+        }
+    }
+}
+
+/// Waits between moments as long as it took, divided by a speed.
+pub struct Pace {
+    speed: Option<f64>,
+    last: Option<Timestamp>,
+}
+
+impl Pace {
+    pub fn new(speed: Option<f64>) -> Self {
+        Self { speed, last: None }
+    }
+
+    pub fn wait_until(&mut self, now: Timestamp) {
+        let last = self.last.replace(now);
+        if let (Some(last), Some(speed)) = (last, self.speed) {
+            std::thread::sleep(now.since(last).min(LONGEST).div_f64(speed.max(0.001)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_id_is_as_long_as_it_must_be() {
+        let ids: Vec<SessionId> = ["0199aaaa-0001-7000", "0199aaaa-0001-7111", "0199bbbb-0001-7000"]
+            .map(|id| id.parse().unwrap())
+            .to_vec();
+        let all: Vec<_> = ids.iter().collect();
+        let shown: Vec<_> = ids.iter().map(|id| short(id, &all)).collect();
+        assert_eq!(shown, ["0199aaaa-0001-70", "0199aaaa-0001-71", "0199bbbb-0001"]);
+    }
+
+    #[test]
+    fn what_is_printed_cannot_steer_the_terminal() {
+        assert_eq!(plain("a\u{1b}[31mb\nc\r"), "a\u{fffd}[31mb\nc\u{fffd}");
+    }
+}

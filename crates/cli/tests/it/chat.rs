@@ -1,0 +1,245 @@
+//! The chat in a terminal: typing, streaming, questions, stopping, completing; in a dumb terminal and in a pipe.
+
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+use crate::terminal::Terminal;
+
+const WIDE: (u16, u16) = (80, 24);
+const NARROW: (u16, u16) = (40, 24);
+const TERM: &str = "xterm-256color";
+
+/// A plan whose model says these things, one after the other.
+fn plan(responses: Value, more: Value) -> Value {
+    let mut plan = json!({
+        "session": {"orchestrator": {"module": "loop-streaming"}, "context": {"module": "context-simple"}},
+        "providers": [{"module": "provider-mock", "config": {"responses": responses}}],
+    });
+    plan.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    plan
+}
+
+fn desk(responses: Value, more: Value) -> Desk {
+    let desk = Desk::new();
+    desk.plan("plan.json", &plan(responses, more));
+    desk
+}
+
+fn open(desk: &Desk, size: (u16, u16)) -> Terminal {
+    let terminal = Terminal::open(desk, &["--plan", "plan.json"], size, TERM);
+    terminal.prompt();
+    terminal
+}
+
+/// The screen without what differs from run to run.
+fn steady(desk: &Desk, screen: &str) -> String {
+    let mut text = screen.to_owned();
+    for session in desk.sessions() {
+        let id = session.file_name().unwrap().to_string_lossy().into_owned();
+        text = text.replace(&id, "SESSION").replace(&id[..13], "SESSION");
+    }
+    text = text.replace(&desk.work().canonicalize().unwrap().display().to_string(), "WORK");
+    let mut out = String::new();
+    for word in text.split_inclusive([' ', '\n']) {
+        let bare = word.trim_end_matches([' ', '\n']);
+        let is_time = bare.len() > 1 && bare.ends_with('s') && bare[..bare.len() - 1].parse::<f64>().is_ok();
+        out.push_str(&if is_time { word.replace(bare, "TIME") } else { word.to_owned() });
+    }
+    out
+}
+
+#[test]
+fn a_prompt_is_answered_and_the_way_back_is_told() {
+    let desk = desk(json!(["Hello **there**."]), json!({}));
+    let mut terminal = open(&desk, WIDE);
+    terminal.types("hi\r");
+    terminal.sees("Hello there.");
+    terminal.prompt();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.end(), 0);
+    let id = desk.sessions()[0].file_name().unwrap().to_string_lossy().into_owned();
+    assert!(terminal.screen().contains(&id), "{}", terminal.screen());
+}
+
+#[test]
+fn an_answer_is_seen_while_it_forms() {
+    let mut slow = plan(json!([{"chunks": ["first ", "second ", "third"]}]), json!({}));
+    slow["session"]["orchestrator"]["config"] = json!({"stream_delay": 2.0});
+    let desk = Desk::new();
+    desk.plan("plan.json", &slow);
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    let screen = terminal.sees("first");
+    assert!(!screen.contains("third"), "{screen}");
+    terminal.sees("first second third");
+    terminal.prompt();
+}
+
+#[test]
+fn an_interrupt_brings_the_prompt_back_at_once() {
+    let desk = desk(json!([{"text": "late", "delay_ms": 600_000}, "after"]), json!({}));
+    let mut terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("working");
+    let began = std::time::Instant::now();
+    terminal.types("\u{3}");
+    terminal.sees("stopped");
+    terminal.prompt();
+    let took = began.elapsed();
+    // The goal is 200 ms in a release build on a quiet machine; here the machine does much else.
+    assert!(took < std::time::Duration::from_secs(2), "{took:?}");
+    println!("from Ctrl-C to the prompt: {took:?}");
+    terminal.types("and now\r");
+    terminal.sees("after");
+    terminal.prompt();
+    terminal.types("\u{3}");
+    terminal.sees("Ctrl-C again");
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end(), 130);
+}
+
+#[test]
+fn a_write_is_asked_about_with_its_diff_and_shown_when_it_is_done() {
+    let write = json!({"tool_calls": [{"name": "write_file", "input": {"file_path": "a.txt", "content": "one\n2\n"}}]});
+    let desk = desk(
+        json!([write, "Done.", write, "I did not."]),
+        json!({"tools": [{"module": "tool-filesystem"}], "hooks": [{"module": "hooks-approval"}]}),
+    );
+    desk.file("a.txt", "one\ntwo\n");
+    let terminal = open(&desk, WIDE);
+    terminal.types("change it\r");
+    terminal.sees("y once");
+    insta::assert_snapshot!("chat_question", steady(&desk, &terminal.screen()).replace("4m", "TIMEm"));
+    // Not an answer: asked again, and nothing was done.
+    terminal.types("perhaps\r");
+    terminal.sees("please answer");
+    assert_eq!(std::fs::read_to_string(desk.work().join("a.txt")).unwrap(), "one\ntwo\n");
+    terminal.types("y\r");
+    terminal.sees("Done.");
+    terminal.prompt();
+    assert_eq!(std::fs::read_to_string(desk.work().join("a.txt")).unwrap(), "one\n2\n");
+    desk.file("a.txt", "three\n");
+    terminal.types("again\r");
+    terminal.until("the second question", |screen| {
+        screen.matches("y once").count() == 1 && screen.contains("-three")
+    });
+    terminal.types("\r");
+    terminal.sees("I did not.");
+    assert_eq!(std::fs::read_to_string(desk.work().join("a.txt")).unwrap(), "three\n");
+}
+
+#[test]
+fn what_is_typed_while_a_turn_runs_is_taken_up_at_its_next_step() {
+    let call = json!({"tool_calls": [{"name": "echo", "input": {"text": "x"}}], "delay_ms": 1_500});
+    let desk = desk(json!([call, "I heard you."]), json!({"tools": [{"module": "tool-echo"}]}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("working");
+    terminal.types("be quick\r");
+    terminal.sees("queued: be quick");
+    terminal.sees("taken up: be quick");
+    terminal.sees("I heard you.");
+    terminal.prompt();
+}
+
+#[test]
+fn what_comes_too_late_for_a_turn_is_the_next_prompt() {
+    let desk = desk(json!([{"text": "one", "delay_ms": 1_500}, "two"]), json!({}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("working");
+    terminal.types("/help clear\r");
+    terminal.sees("one");
+    terminal.sees("forget the conversation");
+    terminal.prompt();
+}
+
+#[test]
+fn commands_and_paths_are_completed() {
+    let desk = desk(json!(["seen"]), json!({}));
+    desk.file("src/main.rs", "").file("src/mind.rs", "");
+    let terminal = open(&desk, WIDE);
+    terminal.types("look at @src/mai\t");
+    terminal.sees("look at @src/main.rs");
+    terminal.types("\u{15}/comp\t");
+    terminal.sees("/compact");
+    terminal.types("\u{15}");
+    terminal.prompt();
+}
+
+#[test]
+fn an_unknown_command_is_told_and_never_sent() {
+    let desk = desk(json!(["must not be seen"]), json!({}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("/modle x\r");
+    let screen = terminal.sees("did you mean `/model`?");
+    assert!(!screen.contains("must not be seen"));
+    terminal.prompt();
+}
+
+/// An answer with everything in it, after a tool call and a thought.
+fn rich() -> Desk {
+    let answer = "## Result\n\nThe function `add` was **wrong**:\n\n```rust\nfn add(a: u32, b: u32) -> u32 {\n    a + b // was a - b\n}\n```\n\n\
+        - it subtracts, which nobody noticed for a long time\n- tests were missing\n\n| file | lines |\n|---|--:|\n| src/lib.rs | 12 |\n";
+    let edit = json!({"file_path": "lib.rs", "old_string": "a - b", "new_string": "a + b"});
+    let read = json!({"file_path": "lib.rs"});
+    let desk = desk(
+        json!([
+            {"thinking": "The person wants the bug found, so I look at the file first.", "tool_calls": [{"name": "read_file", "input": read}]},
+            {"tool_calls": [{"name": "edit_file", "input": edit}]},
+            {"text": answer, "chunks": 9, "usage": {"input_tokens": 1234, "output_tokens": 56, "cost_usd": "0.0123"}},
+        ]),
+        json!({"tools": [{"module": "tool-filesystem"}]}),
+    );
+    desk.file("lib.rs", "fn add(a: u32, b: u32) -> u32 {\n    a - b\n}\n");
+    desk
+}
+
+#[test]
+fn a_turn_reads_well_in_a_terminal_of_the_usual_size() {
+    let desk = rich();
+    let terminal = open(&desk, (80, 50));
+    terminal.types("fix add\r");
+    terminal.sees("in · ");
+    insta::assert_snapshot!("chat_80", steady(&desk, &terminal.prompt()));
+}
+
+#[test]
+fn a_turn_reads_well_in_a_narrow_terminal() {
+    let desk = rich();
+    let terminal = open(&desk, (NARROW.0, 60));
+    terminal.types("fix add\r");
+    terminal.sees("in · ");
+    insta::assert_snapshot!("chat_40", steady(&desk, &terminal.prompt()));
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let desk = desk(json!(["Hello **there**."]), json!({}));
+    let mut terminal = Terminal::open(&desk, &["--plan", "plan.json"], WIDE, "dumb");
+    terminal.sees("> ");
+    terminal.types("hi\n");
+    terminal.sees("Hello there.");
+    terminal.types("exit\n");
+    assert_eq!(terminal.end(), 0);
+    assert!(!terminal.bytes().contains(&0x1b), "{}", String::from_utf8_lossy(&terminal.bytes()));
+}
+
+#[test]
+fn in_a_pipe_each_line_is_a_prompt() {
+    let desk = desk(json!(["**one**", "two"]), json!({}));
+    let ran = desk.amplifier_with_input(&["chat", "--plan", "plan.json"], b"first\n\nsecond\n");
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "**one**\ntwo\n", ""));
+    let ran = desk.amplifier_with_input(&["--plan", "plan.json"], b"/nonsense\n");
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("there is no command `/nonsense`"), "{}", ran.stderr);
+}
+
+#[test]
+fn flags_of_the_chat_before_a_command_are_an_error() {
+    let desk = Desk::new();
+    let ran = desk.amplifier(&["--bundle", "x", "run", "hi"]);
+    insta::assert_snapshot!(ran.seen(), @"");
+    let ran = desk.amplifier(&["--home", "elsewhere", "module", "list"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
