@@ -37,7 +37,6 @@ pub use session::{
     SessionRewindArgs, SessionSearchArgs, SessionShowArgs, Where,
 };
 pub use start::{Approve, RunArgs, StartArgs};
-pub use start::{RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]

@@ -20,7 +20,6 @@ use amplifier_protocol::mount_plan::MountPlan;
 
 use super::load::Chosen;
 use super::session;
-use crate::args::StartArgs;
 use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
 use crate::render::{self, Tone};
@@ -44,9 +43,9 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let named = choice.bundle.is_some() || choice.profile.is_some() || choice.plan.is_some();
     let resumed = resumed.map(|id| session::existing(&access, &id)).transpose()?;
     if let (Some(id), false) = (&resumed, named) {
+        session::tell_changes(&access, id).await;
         let plan = kept_plan(args, id, &access)?;
         let which = Which::Resume(id.clone(), plan.map(Box::new));
-        session::tell_changes(&access, id).await;
         return Ok(Start {
             access,
             which,
