@@ -23,10 +23,11 @@ mod standing;
 
 pub use error::{DetectError, Missed, NothingFound};
 pub use servers::Places;
-pub use standing::{Standing, Standings, Variable, by_keys, standings};
+pub use standing::{Standing, Standings, Variable, by_keys, standings, variables_of};
 
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
+use crate::expand::EnvExpander;
 
 /// Modules that need no server on this machine, in the order in which they are preferred.
 const BY_VARIABLE: [&str; 5] = [
@@ -143,7 +144,8 @@ impl Looked {
     ) -> Result<Self, Box<OpenError>> {
         let mut plan = MountPlan::new(ModuleId::fixed("loop-basic"), ModuleId::fixed("context-simple"));
         plan.providers = providers;
-        let loader = Loader::new().finder(Arc::new(BuiltIns));
+        let expander = EnvExpander::new(environment.clone());
+        let loader = Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(expander));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let variables = Variables { offered: OfferedVariables(environment.clone()), tape };
         let session = SessionBuilder::new(plan, Arc::new(loader), clock)

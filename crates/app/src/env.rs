@@ -2,16 +2,43 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use amplifier_core::contracts::{CapabilityCall, CapabilityError};
 use async_trait::async_trait;
 use serde_json::Value;
+
+use crate::keys::Keys;
+use crate::paths::Home;
 
 /// Moves the home folder (`~/.amplifierd`).
 pub const AMPLIFIER_HOME: &str = "AMPLIFIER_HOME";
 /// The person's own folder, under which the home folder is.
 pub const HOME: &str = "HOME";
 
+/// The bundle to use when none is named, as the setting `bundle.active`.
+pub const AMPLIFIER_BUNDLE: &str = "AMPLIFIER_BUNDLE";
+/// As the setting `prefer`.
+pub const AMPLIFIER_PREFER: &str = "AMPLIFIER_PREFER";
+/// As the setting `approve`.
+pub const AMPLIFIER_APPROVE: &str = "AMPLIFIER_APPROVE";
+/// As the setting `limits.max_cost_usd`.
+pub const AMPLIFIER_MAX_COST_USD: &str = "AMPLIFIER_MAX_COST_USD";
+/// As the setting `limits.timeout_seconds`.
+pub const AMPLIFIER_TIMEOUT_SECONDS: &str = "AMPLIFIER_TIMEOUT_SECONDS";
+/// As the setting `limits.max_tokens`.
+pub const AMPLIFIER_MAX_TOKENS: &str = "AMPLIFIER_MAX_TOKENS";
+/// As the setting `ui.color`.
+pub const AMPLIFIER_COLOR: &str = "AMPLIFIER_COLOR";
+/// As the setting `ui.thinking`.
+pub const AMPLIFIER_THINKING: &str = "AMPLIFIER_THINKING";
+
+/// Where the secret service of the session is; without it there is no keyring to ask on Linux.
+pub const DBUS_SESSION_BUS_ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";
+/// The person's editor for whole screens.
+pub const VISUAL: &str = "VISUAL";
+/// The person's editor.
+pub const EDITOR: &str = "EDITOR";
 /// Set to anything, it keeps colours out of what is printed.
 pub const NO_COLOR: &str = "NO_COLOR";
 /// What kind of terminal this is; a `dumb` one has no colours.
@@ -79,6 +106,8 @@ pub enum Environment {
     Process,
     /// These and no others.
     Fixed(BTreeMap<String, String>),
+    /// Those of another environment, and keys that a person has stored for the ones that are not set there.
+    WithKeys(Box<Environment>, Arc<Keys>),
 }
 
 impl Environment {
@@ -88,6 +117,26 @@ impl Environment {
             #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
             Self::Process => std::env::var(name).ok(),
             Self::Fixed(variables) => variables.get(name).cloned(),
+            // The store is opened when something is missing, and not before.
+            Self::WithKeys(first, keys) => match first.get(name).filter(|value| !value.is_empty()) {
+                Some(value) => Some(value),
+                None => keys.find(name).or_else(|| first.get(name)),
+            },
+        }
+    }
+
+    /// The same variables, and the stored keys of a home for those that are not set.
+    #[must_use]
+    pub fn with_keys(self, home: &Home) -> Self {
+        let keys = Keys::new(home, &self);
+        Self::WithKeys(Box::new(self), Arc::new(keys))
+    }
+
+    /// What went wrong while a stored key was looked for; without it a key would be missing in silence.
+    pub fn problems(&self) -> Vec<String> {
+        match self {
+            Self::WithKeys(_, keys) => keys.problems(),
+            _ => Vec::new(),
         }
     }
 
@@ -99,6 +148,8 @@ impl Environment {
             Self::Fixed(variables) => {
                 variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
             }
+            // Programs get what the person gave them; stored keys are for modules.
+            Self::WithKeys(first, _) => first.all(),
         }
     }
 }
@@ -115,7 +166,18 @@ impl CapabilityCall for OfferedVariables {
                 format!("`{name}` is not offered to modules; put `${{{name}}}` into the config instead");
             return Err(CapabilityError::Failed { name: "environment.variable".to_owned(), message });
         }
-        Ok(self.0.get(name).map_or(Value::Null, Value::String))
+        let (environment, name) = (self.0.clone(), name.to_owned());
+        // A keyring may ask the person first; nobody else shall wait for the answer.
+        let value = match environment {
+            Environment::WithKeys(..) => tokio::task::spawn_blocking(move || environment.get(&name))
+                .await
+                .map_err(|error| CapabilityError::Failed {
+                    name: "environment.variable".to_owned(),
+                    message: error.to_string(),
+                })?,
+            plain => plain.get(&name),
+        };
+        Ok(value.map_or(Value::Null, Value::String))
     }
 }
 

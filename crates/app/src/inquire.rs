@@ -9,7 +9,7 @@ use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind as Kind};
 use amplifier_protocol::message::Message;
-use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
+use amplifier_protocol::module_info::ModuleInfo;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use amplifier_protocol::provider::{ModelInfo, ProviderInfo};
 use amplifier_protocol::stream::StreamEvent;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::catalog::{self, UnknownModule};
+use crate::connect;
 use crate::detect::{self, DetectError, Detected, Looked, Places, Tape};
 use crate::env::{self, Environment};
 
@@ -34,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Inquiry {
     /// The provider, by module or short name; without it the one that is found here.
     pub provider: Option<String>,
+    /// The entry of a plan or of settings to ask with, instead of the provider's usual one.
+    pub entry: Option<ModuleSpec>,
     /// The model, instead of the provider's usual one.
     pub model: Option<String>,
     /// Where the service is, instead of its usual place.
@@ -247,6 +250,9 @@ async fn whom(
     environment: &Environment,
     places: &Places,
 ) -> Result<ModuleSpec, InquiryError> {
+    if let Some(entry) = &inquiry.entry {
+        return Ok(entry.clone());
+    }
     let Some(name) = &inquiry.provider else {
         if inquiry.base_url.is_some() {
             return Ok(ModuleSpec::new(ModuleId::fixed(BY_ADDRESS)));
@@ -254,12 +260,7 @@ async fn whom(
         let Detected { spec, .. } = detect::detect(environment, places).await?;
         return Ok(spec);
     };
-    let full = if name.starts_with("provider-") { name.clone() } else { format!("provider-{name}") };
-    let module = catalog::modules().into_iter().find(|info| info.id.as_str() == full);
-    match module {
-        Some(info) if info.kind == ModuleKind::Provider => Ok(ModuleSpec::new(info.id)),
-        _ => Err(catalog::unknown(&full).into()),
-    }
+    Ok(ModuleSpec::new(connect::provider(name)?.id))
 }
 
 /// Makes the first provider of a plan ask this model when a request names none.
@@ -269,7 +270,7 @@ pub fn prefer_model(plan: &mut MountPlan, model: &str) {
     }
 }
 
-fn set_model(spec: &mut ModuleSpec, model: &str) {
+pub(crate) fn set_model(spec: &mut ModuleSpec, model: &str) {
     let known = catalog::modules().into_iter().find(|info| info.id == spec.module);
     let key = match known {
         Some(info) if !has_key(&info, "default_model") => "model",
@@ -280,7 +281,7 @@ fn set_model(spec: &mut ModuleSpec, model: &str) {
     spec.config.insert(key.to_owned(), json!(model));
 }
 
-fn has_key(info: &ModuleInfo, key: &str) -> bool {
+pub(crate) fn has_key(info: &ModuleInfo, key: &str) -> bool {
     let properties = info.config_schema.as_ref().and_then(|schema| schema.get("properties"));
     properties.is_some_and(|properties| properties.get(key).is_some())
 }

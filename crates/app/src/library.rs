@@ -24,6 +24,7 @@ use amplifier_sources::uri::SourceUri;
 use crate::clock::SystemClock;
 use crate::env::{self, Environment};
 use crate::paths::Home;
+use crate::settings::Settings;
 use crate::shelf::{self, Shelf};
 
 /// What a library is made with.
@@ -35,6 +36,8 @@ pub struct Access {
     pub environment: Environment,
     /// What relative paths are relative to.
     pub base: PathBuf,
+    /// What the person has set; nothing unless somebody read it.
+    pub settings: Arc<Settings>,
     /// Whether what is in the cache will do.
     pub freshness: Freshness,
     /// Hears how fetches go.
@@ -50,6 +53,7 @@ impl Access {
             home,
             environment,
             base: base.into(),
+            settings: Arc::default(),
             freshness: Freshness::default(),
             progress: Arc::new(Silent),
             cancel: CancelToken::new(),

@@ -8,7 +8,7 @@ use amplifier_core::clock::Clock;
 use amplifier_core::contracts::{
     ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
 };
-use amplifier_core::history::{History, Replay};
+use amplifier_core::history::History;
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::loader::Loader;
 use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
@@ -29,14 +29,16 @@ use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
-use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, RecordReader, Repair};
+use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
 use crate::sessions::index::{Index, Note};
 use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
-use crate::store::{SessionStore, StoreError, Views, update_views};
+use crate::store::{
+    SessionStore, StoreError, Views, ViewsUse, are_damaged, read_history, rebuild_views, update_views,
+};
 
 mod kept;
 
@@ -283,8 +285,8 @@ async fn furnish(
     let Kept { id, plan, folder, parts, is_new, .. } = kept;
     let mut rebuilt = false;
     if !is_new {
-        rebuilt = folder.metadata().exists() && update_views(&folder)? == Views::Rebuilt;
-        builder = builder.resume(read_history(&folder)?);
+        rebuilt = are_damaged(&folder);
+        builder = builder.resume(history_of(&folder, &mut rebuilt)?);
         store.write_plan(&folder, &plan)?;
         if parts != PromptParts::default() {
             parts.write(&folder)?;
@@ -416,12 +418,15 @@ impl OpenSession {
     }
 }
 
-fn read_history(folder: &SessionFolder) -> Result<History, AppError> {
-    let mut replay = Replay::default();
-    for record in RecordReader::open(folder)? {
-        replay.push(&record?);
+/// What a session goes on with. Views that turn out not to be what was written are made again.
+fn history_of(folder: &SessionFolder, rebuilt: &mut bool) -> Result<History, StoreError> {
+    update_views(folder)?;
+    let read = read_history(folder)?;
+    if read.views == ViewsUse::Damaged {
+        rebuild_views(folder)?;
+        *rebuilt = true;
     }
-    Ok(replay.finish())
+    Ok(read.history)
 }
 
 /// The journal, and somebody who looks on.

@@ -26,6 +26,16 @@ impl Home {
         self.root.join("settings.yaml")
     }
 
+    /// Keys of model services, in plain text for their owner alone.
+    pub fn keys(&self) -> PathBuf {
+        self.root.join("keys.env")
+    }
+
+    /// The names of the keys that the keyring of the system holds.
+    pub fn keyring_names(&self) -> PathBuf {
+        self.root.join("keyring.json")
+    }
+
     /// Collections and profiles.
     pub fn share(&self) -> PathBuf {
         self.root.join("share")

@@ -1,11 +1,14 @@
 //! From a file to a checked mount plan, and from a bundle to one (`prepare/bundle.rs`). No module is loaded here.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use amplifier_core::validate::{Check, MountPlanValidator, Validation};
 use amplifier_protocol::locate::{Position, locate_nearest};
 use amplifier_protocol::mount_plan::{MountPlan, PlanError};
 use serde_json::Value;
+
+use crate::settings::Settings;
 
 mod bundle;
 mod fault;
@@ -24,6 +27,7 @@ pub struct PlanFile {
     pub validation: Validation,
     text: String,
     value: Value,
+    settings: Arc<Settings>,
 }
 
 /// Why there is no plan.
@@ -106,7 +110,14 @@ impl PlanFile {
             PrepareError::Json { path: path.to_owned(), line, column, message }
         })?;
         let validation = MountPlanValidator::validate(&value);
-        Ok(Self { path: path.to_owned(), validation, text, value })
+        Ok(Self { path: path.to_owned(), validation, text, value, settings: Arc::default() })
+    }
+
+    /// The same file; what it leaves open is filled in from settings.
+    #[must_use]
+    pub fn with_settings(mut self, settings: &Arc<Settings>) -> Self {
+        self.settings = Arc::clone(settings);
+        self
     }
 
     /// The typed plan, if it passed its checks.
@@ -116,7 +127,10 @@ impl PlanFile {
                 problems: self.validation.errors().map(|c| self.describe(c)).collect(),
             });
         }
-        MountPlan::read(&self.value).map_err(|source| PrepareError::Plan { path: self.path.clone(), source })
+        let mut plan = MountPlan::read(&self.value)
+            .map_err(|source| PrepareError::Plan { path: self.path.clone(), source })?;
+        self.settings.complete(&mut plan);
+        Ok(plan)
     }
 
     /// The plan as it was written.

@@ -34,6 +34,7 @@ use crate::library::{self, Access};
 use crate::paths::Home;
 use crate::prompt::{NamedPath, Project, PromptParts};
 use crate::resolver;
+use crate::settings::Settings;
 
 /// Why a profile is not ready.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +98,7 @@ pub struct PreparedProfile {
     home: Home,
     fetcher: Arc<Fetcher>,
     base: Base,
+    settings: Arc<Settings>,
 }
 
 /// Prepares a profile: compiles what is not, and makes its plan.
@@ -130,10 +132,12 @@ fn ready(
     fetcher: Arc<Fetcher>,
     profiles: Profiles,
 ) -> Result<PreparedProfile, ProfileFault> {
-    let plan = profiles.plan(id, PlanForm::Nested)?;
+    let mut plan = profiles.plan(id, PlanForm::Nested)?;
+    access.settings.apply(&mut plan.plan);
     let user_home = access.environment.get(env::HOME).map(PathBuf::from);
     let base = Base { home: user_home, ..Base::at(&access.base) };
-    Ok(PreparedProfile { id: id.clone(), plan, profiles, home: access.home.clone(), fetcher, base })
+    let (home, settings) = (access.home.clone(), Arc::clone(&access.settings));
+    Ok(PreparedProfile { id: id.clone(), plan, profiles, home, fetcher, base, settings })
 }
 
 impl PreparedProfile {
@@ -151,7 +155,11 @@ impl PreparedProfile {
     pub fn written(&self, form: PlanForm) -> Result<Value, ProfileFault> {
         match form {
             PlanForm::Nested => Ok(self.plan.plan.to_json()),
-            PlanForm::Strings => Ok(self.profiles.plan(&self.id, form)?.plan.to_json()),
+            PlanForm::Strings => {
+                let mut plan = self.profiles.plan(&self.id, form)?.plan;
+                self.settings.apply(&mut plan);
+                Ok(plan.to_json())
+            }
         }
     }
 

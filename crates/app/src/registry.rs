@@ -191,6 +191,14 @@ impl Registry {
         })
     }
 
+    /// Puts no bundle in use; says which one was.
+    pub fn deactivate(&self) -> Result<Option<String>, RegistryError> {
+        if self.read()?.active.is_none() {
+            return Ok(None);
+        }
+        self.change(|registered| Ok(registered.active.take()))
+    }
+
     /// Changes the file under the lock. Nothing is written when the change is refused.
     fn change<T>(
         &self,

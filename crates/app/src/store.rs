@@ -4,6 +4,7 @@
 //! opens no session and holds no lease; that is `open.rs`'s business. Lists are in `sessions`.
 
 mod fold;
+mod history;
 mod metadata;
 mod views;
 
@@ -12,8 +13,9 @@ use std::path::PathBuf;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::{MountPlan, PlanError, PlanForm};
 
-pub use metadata::{Metadata, TITLE_CHARS};
-pub use views::{Views, metadata_of, rebuild_views, update_views};
+pub use history::{ReadHistory, ViewsUse, read_history};
+pub use metadata::{Metadata, Progress, TITLE_CHARS};
+pub use views::{Views, are_damaged, metadata_of, rebuild_views, update_views};
 
 use crate::files::{Durability, FileError, create_private_dir, write_atomic};
 use crate::journal::JournalFileError;

@@ -152,6 +152,20 @@ pub fn stack<'b>(
     Ok(composed)
 }
 
+/// Lays a whole bundle over another, which keeps its name.
+///
+/// # Errors
+/// As [`compose`].
+pub fn over(below: Composed, above: Composed, limits: &LoadLimits) -> Result<Composed, BundleError> {
+    let (head, includes) = (below.head.clone(), below.includes.clone());
+    let (mut namespaces, mut notices) = (below.namespaces.clone(), below.notices.clone());
+    let known = |name: &str| below.namespaces.iter().any(|namespace| namespace.name == name);
+    namespaces.extend(above.namespaces.iter().filter(|namespace| !known(&namespace.name)).cloned());
+    notices.extend(above.notices.iter().cloned());
+    let whole = below.under(above, &mut Budget::new(limits.values))?;
+    Ok(Composed { head, includes, namespaces, notices, ..whole })
+}
+
 /// How often each file is still needed; the last use takes it instead of copying it.
 fn uses(graph: &Graph) -> HashMap<usize, usize> {
     let mut uses = HashMap::new();

@@ -66,8 +66,39 @@ pub async fn load_bundle<F: Fetch>(
     base: &Path,
     options: &LoadOptions,
 ) -> Result<LoadedBundle, BundleError> {
+    load_with(fetch, reference, base, options, Vec::new()).await
+}
+
+/// Loads what shall lie on top of bundles that are loaded later, for [`load_with`].
+///
+/// # Errors
+/// As [`load_bundle`].
+pub async fn load_layer<F: Fetch>(
+    fetch: &F,
+    reference: &str,
+    base: &Path,
+    options: &LoadOptions,
+) -> Result<Composed, BundleError> {
+    let graph = include::load(fetch, reference, base, options).await?;
+    compose::compose(&graph, &options.limits)
+}
+
+/// Loads a bundle and lays others over it, the last on top; it stays the one that was asked for.
+///
+/// # Errors
+/// As [`load_bundle`].
+pub async fn load_with<F: Fetch>(
+    fetch: &F,
+    reference: &str,
+    base: &Path,
+    options: &LoadOptions,
+    layers: Vec<Composed>,
+) -> Result<LoadedBundle, BundleError> {
     let graph = include::load(fetch, reference, base, options).await?;
     let mut composed = compose::compose(&graph, &options.limits)?;
+    for layer in layers {
+        composed = compose::over(composed, layer, &options.limits)?;
+    }
     let agents = agent::entries(fetch, &mut composed, &options.limits);
     let context = context::resolve(fetch, &mut composed);
     let plan = plan::draft(&composed, agents);

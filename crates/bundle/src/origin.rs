@@ -35,7 +35,8 @@ impl SourceFile {
     }
 }
 
-/// A place in a file; line and column begin at 1, columns count characters.
+/// A place in a file; line and column begin at 1, columns count characters. Line 0 is no line: a value that a variable or the
+/// program itself set, of which only the name is shown.
 #[derive(Clone)]
 pub struct Place {
     /// The file.
@@ -63,6 +64,12 @@ impl Place {
         Self { file: Arc::clone(file), line: 1, column: 1 }
     }
 
+    /// The name of something that has no lines.
+    pub fn named(name: impl Into<String>) -> Self {
+        let file = SourceFile { path: PathBuf::new(), name: name.into(), text: String::new() };
+        Self { file: Arc::new(file), line: 0, column: 0 }
+    }
+
     /// The line the place lies in with a caret under its column; `None` when the file has no such line.
     pub fn excerpt(&self) -> Option<String> {
         const WIDEST: usize = 160;
@@ -86,6 +93,9 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 {
+            return f.write_str(&self.file.name);
+        }
         write!(f, "{}:{}:{}", self.file.name, self.line, self.column)
     }
 }

@@ -26,6 +26,11 @@ impl PlanDraft {
         Self { root }
     }
 
+    /// The values themselves, for whoever lays something over the plan; each keeps its place.
+    pub fn root_mut(&mut self) -> &mut Mapping {
+        &mut self.root
+    }
+
     /// The plan as JSON.
     pub fn to_json(&self) -> Value {
         Value::Object(crate::node::mapping_to_json(&self.root))

@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 mod bundle;
 mod chat;
+mod config;
 mod look;
 mod plan;
 mod profile;
@@ -16,10 +17,14 @@ mod session;
 mod start;
 
 pub use bundle::{
-    AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ListArgs, LockArgs, NameArgs,
-    TreeArgs, UpdateArgs, ValidateBundleArgs,
+    AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ClearArgs, ListArgs,
+    LockArgs, NameArgs, TreeArgs, UpdateArgs, UseArgs, ValidateBundleArgs,
 };
 pub use chat::ChatArgs;
+pub use config::{
+    ConfigCommand, ConfigEditArgs, ConfigGetArgs, ConfigPathArgs, ConfigSetArgs, ConfigShowArgs,
+    ConfigUnsetArgs, InitArgs, Store,
+};
 pub use look::{
     AgentsCommand, AgentsListArgs, AgentsShowArgs, CompletionsArgs, DoctorArgs, ManArgs, ToolCommand,
     ToolInfoArgs, ToolInvokeArgs, ToolListArgs, UpdateCheckArgs, VersionArgs,
@@ -30,7 +35,7 @@ pub use plan::{
 pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
-pub use provider::{ProviderAskArgs, ProviderCommand, ProviderListArgs};
+pub use provider::{ProviderAddArgs, ProviderAskArgs, ProviderCommand, ProviderListArgs, ProviderRemoveArgs};
 pub use session::{
     ContinueArgs, ExportFormat, ResumeArgs, SessionCleanupArgs, SessionCommand, SessionDeleteArgs,
     SessionExportArgs, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
@@ -93,6 +98,11 @@ pub enum Command {
     /// List, show, fork, rewind, export, search and delete sessions.
     #[command(subcommand)]
     Session(Box<SessionCommand>),
+    /// Connect a model provider: finds keys and servers, asks what it needs, and writes your settings.
+    Init(InitArgs),
+    /// See and change settings.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Look at mount plans.
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -111,7 +121,7 @@ pub enum Command {
     /// Look at the built-in modules.
     #[command(subcommand)]
     Module(ModuleCommand),
-    /// See which model providers can be used here, and try them.
+    /// See which model providers can be used here, try them, and put them into the settings.
     #[command(subcommand)]
     Provider(ProviderCommand),
     /// See which files were kept before tools changed them, and put one back.

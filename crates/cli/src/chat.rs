@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use amplifier_app::library::Access;
+use amplifier_app::open::AppError;
 use amplifier_protocol::ids::SessionId;
 
 use crate::args::StartArgs;
@@ -35,15 +36,18 @@ use complete::{Completion, Shared};
 use draft::Draft;
 use editor::Setup;
 use input::{Input, Typed};
-use paint::{Colour, Hue, Line, Margin, Span, Style, wrap};
+pub use paint::Colour;
+use paint::{Hue, Line, Margin, Span, Style, wrap};
 use screen::{Face, Screen};
-use seat::Seat;
+use seat::{Move, Seat};
 use slash::Said;
-use view::Memory;
+use view::{Memory, Thinking};
 
 /// How the chat goes on.
 enum Next {
     Prompt,
+    /// With another session, or with this one in another form.
+    Go(Box<Move>),
     Leave(Exit),
 }
 
@@ -65,6 +69,10 @@ struct Chat {
 pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
     let face = Face::find(access.environment.get("TERM").as_deref());
     let colour = colour(face);
+    let thinking = match access.settings.thinking() {
+        "shown" => Thinking::Shown,
+        _ => Thinking::Folded,
+    };
     let stops = match Stops::listen(None, Arc::default()) {
         Ok(stops) => stops,
         Err(error) => {
@@ -94,16 +102,14 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         input,
         stops,
         seat,
-        memory: Memory::default(),
+        memory: Memory { thinking, ..Memory::default() },
         draft: Draft::default(),
         known,
         waiting: VecDeque::new(),
         exit: Exit::Success,
     };
     chat.greet();
-    let exit = chat.talk().await;
-    chat.leave().await;
-    exit
+    chat.talk().await
 }
 
 /// Colours where somebody sees them and nobody objects.
@@ -112,7 +118,31 @@ fn colour(face: Face) -> Colour {
 }
 
 impl Chat {
-    async fn talk(&mut self) -> Exit {
+    async fn talk(mut self) -> Exit {
+        let exit = loop {
+            match self.round().await {
+                Next::Prompt => {}
+                Next::Leave(exit) => break exit,
+                Next::Go(to) => match self.seat.go(*to).await {
+                    Ok((seat, outcome)) => {
+                        self.seat = seat;
+                        self.arrive(outcome);
+                    }
+                    Err(error) => {
+                        self.screen.clear();
+                        self.input.close();
+                        render::error(&error, error.hint());
+                        return Exit::Failure;
+                    }
+                },
+            }
+        };
+        self.leave().await;
+        exit
+    }
+
+    /// Reads one line and does what it says.
+    async fn round(&mut self) -> Next {
         let mut interrupts = 0;
         loop {
             let line = match self.next_line().await {
@@ -120,21 +150,20 @@ impl Chat {
                 Typed::Interrupt => {
                     interrupts += 1;
                     if interrupts > 1 || self.screen.face() == Face::Pipe {
-                        return Exit::Interrupted;
+                        return Next::Leave(Exit::Interrupted);
                     }
                     self.say("Ctrl-C again or Ctrl-D leaves", Style::DIM);
                     continue;
                 }
-                Typed::End => return self.exit,
+                Typed::End => return Next::Leave(self.exit),
                 Typed::Broken(error) => {
                     self.say(&format!("error: {error}"), Style::of(Hue::Red));
-                    return Exit::Failure;
+                    return Next::Leave(Exit::Failure);
                 }
                 // Only while a turn runs.
                 Typed::Key(_) | Typed::Paste(_) => continue,
             };
-            interrupts = 0;
-            let next = match slash::read(&line) {
+            return match slash::read(&line) {
                 Said::Nothing => Next::Prompt,
                 Said::Prompt(prompt) => self.turn(prompt.to_owned()).await,
                 Said::Command(word, argument) => self.obey(word, argument).await,
@@ -146,8 +175,25 @@ impl Chat {
                     Next::Prompt
                 }
             };
-            if let Next::Leave(exit) = next {
-                return exit;
+        }
+    }
+
+    /// Says what came of going elsewhere.
+    fn arrive(&mut self, outcome: Result<String, AppError>) {
+        match outcome {
+            Ok(told) => {
+                self.known.set(self.seat.known());
+                let failed: Vec<String> =
+                    self.seat.opened.session.report().failed().map(ToString::to_string).collect();
+                for entry in failed {
+                    self.say(&format!("not loaded: {entry}"), Style::of(Hue::Red));
+                }
+                self.say(&told, Style::of(Hue::Green));
+            }
+            Err(error) => {
+                self.exit = Exit::Failure;
+                self.say(&format!("error: {}", turn::chain(&error)), Style::of(Hue::Red));
+                self.say("the session goes on as it was", Style::DIM);
             }
         }
     }
@@ -163,10 +209,10 @@ impl Chat {
             self.screen.note(&[Line::new()]);
             self.screen.clear();
         }
-        if self.screen.face() == Face::Dumb {
-            self.screen.raw("> ");
-        }
         let mark = self.seat.mark();
+        if self.screen.face() == Face::Dumb {
+            self.screen.mark(&format!("{mark}> "));
+        }
         self.input.ask(&mark, self.draft.take());
         loop {
             tokio::select! {
@@ -211,17 +257,28 @@ impl Chat {
     }
 
     /// Ends the session and says how to come back.
-    async fn leave(&mut self) {
+    async fn leave(mut self) {
         self.screen.clear();
         self.input.close();
-        let problems = self.seat.close().await;
-        for problem in problems {
-            self.say(&format!("warning: {problem}"), Style::of(Hue::Yellow));
+        let farewell = self.seat.close().await;
+        let problems =
+            farewell.problems.into_iter().map(|problem| (format!("warning: {problem}"), Hue::Yellow));
+        let mut lines: Vec<Line> =
+            problems.map(|(text, hue)| vec![Span::new(text, Style::of(hue))]).collect();
+        if self.screen.face() != Face::Pipe {
+            lines.extend(farewell.hint.map(|hint| vec![Span::new(hint, Style::DIM)]));
         }
-        if self.screen.face() != Face::Pipe
-            && let Some(hint) = self.seat.farewell()
-        {
-            self.say(&hint, Style::DIM);
-        }
+        self.screen.note(&lines);
+        self.screen.clear();
     }
+}
+
+/// An answer as the chat shows it, for a command that prints one on a terminal.
+pub fn rendered(answer: &str, colour: Colour) -> String {
+    const USUAL: u16 = 80;
+    let columns = crossterm::terminal::size().map_or(USUAL, |(columns, _)| columns);
+    let mut stream = markdown::Stream::new(usize::from(columns).saturating_sub(1));
+    let mut lines = stream.push(answer);
+    lines.extend(stream.finish());
+    lines.iter().map(|line| paint::written(line, colour)).collect::<Vec<_>>().join("\n")
 }

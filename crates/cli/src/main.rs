@@ -11,6 +11,7 @@ mod commands;
 mod exit;
 mod input;
 mod progress;
+mod question;
 mod render;
 mod stop;
 
@@ -60,7 +61,10 @@ fn main() -> ExitCode {
 fn manner(args: &Args) -> Manner {
     let set = |name: &str| Environment::Process.get(name).filter(|value| !value.is_empty());
     let is_plain = args.no_color || set(env::NO_COLOR).is_some() || set(env::TERM).as_deref() == Some("dumb");
-    let palette = if is_plain { Palette::Plain } else { Palette::Colors };
+    let palette = match is_plain {
+        true => Palette::Plain,
+        false => commands::load::palette(args.home.clone(), args.cwd.as_deref()),
+    };
     let tone = match &args.command {
         Some(Command::Run(run)) if run.quiet => Tone::Quiet,
         Some(Command::Run(run)) if run.verbose => Tone::Verbose,
@@ -86,7 +90,9 @@ fn run(args: Args) -> Exit {
         Command::Collection(command) => commands::collection::run(&command, args.home),
         Command::Profile(command) => commands::profile::run(&command, args.home),
         Command::Cache(command) => commands::cache::run(&command, args.home),
-        Command::Provider(command) => commands::provider::run(&command),
+        Command::Config(command) => commands::config::run(&command, args.home),
+        Command::Init(init) => commands::init::run(&init, args.home),
+        Command::Provider(command) => commands::provider::run(&command, args.home),
         Command::Tool(command) => commands::tool::run(&command, args.home),
         Command::Agents(command) => commands::agents::run(&command, args.home),
         Command::Doctor(doctor) => commands::doctor::run(&doctor, args.home),

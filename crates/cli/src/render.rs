@@ -28,6 +28,8 @@ pub enum Palette {
     /// Where there is a terminal.
     #[default]
     Colors,
+    /// Everywhere.
+    Always,
     /// Nowhere.
     Plain,
 }
@@ -56,7 +58,11 @@ pub fn tone() -> Tone {
 
 /// Whether something that is shown on this stream may have colours.
 pub fn has_colors(stream: &impl IsTerminal) -> bool {
-    MANNER.get().copied().unwrap_or_default().palette == Palette::Colors && stream.is_terminal()
+    match MANNER.get().copied().unwrap_or_default().palette {
+        Palette::Colors => stream.is_terminal(),
+        Palette::Always => true,
+        Palette::Plain => false,
+    }
 }
 
 /// Every error that was told, in order.

@@ -62,6 +62,11 @@ impl Stops {
         Ok(Self { deadline, unread: Some(unread) })
     }
 
+    /// The time counts from now, unless one was given already.
+    pub fn allow(&mut self, time: Duration) {
+        self.deadline = self.deadline.or_else(|| Instant::now().checked_add(time));
+    }
+
     /// The next thing that asks to stop. The deadline asks once, and so does a reader that went away.
     pub async fn next(&mut self) -> Stop {
         let deadline = self.deadline;

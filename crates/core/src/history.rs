@@ -68,10 +68,29 @@ pub struct Replay {
 }
 
 impl Replay {
+    /// Goes on where an earlier reader ended. What it knew of calls is told again with [`Replay::recall`].
+    pub fn after(history: History) -> Self {
+        Self { history, ..Self::default() }
+    }
+
+    /// Takes note of a call in a record that the history holds already, without counting it again.
+    pub fn recall(&mut self, record: &Record) {
+        match &record.body {
+            RecordBody::CallStarted { call_id, effect, .. } => {
+                self.started.insert(call_id.clone(), *effect);
+            }
+            RecordBody::CallFinished { call_id, outcome } => {
+                self.finished.insert(call_id.clone(), outcome.clone());
+            }
+            _ => {}
+        }
+    }
+
     /// Takes the next record.
     pub fn push(&mut self, record: &Record) {
         self.history.last_sequence = record.seq;
         self.history.last_turn = record.turn;
+        self.history.spent = self.history.spent.plus(&spent_by(record));
         match &record.body {
             RecordBody::Opened { plan_hash, .. } => self.history.plan_hash = Some(plan_hash.clone()),
             RecordBody::Message(message) => {
@@ -82,20 +101,7 @@ impl Replay {
                 self.history.messages.push(Arc::clone(message));
             }
             RecordBody::Messages(messages) => self.history.messages.clone_from(messages),
-            RecordBody::CallStarted { call_id, operation, effect, .. } => {
-                let model = operation == "provider.complete";
-                let counted = match model {
-                    true => Amounts { steps: 1, ..Amounts::default() },
-                    false => Amounts { tool_calls: 1, ..Amounts::default() },
-                };
-                self.history.spent = self.history.spent.plus(&counted);
-                self.started.insert(call_id.clone(), *effect);
-            }
-            RecordBody::CallFinished { call_id, outcome } => {
-                self.history.spent = self.history.spent.plus(&spent_tokens(outcome));
-                self.finished.insert(call_id.clone(), outcome.clone());
-            }
-            _ => {}
+            _ => self.recall(record),
         }
     }
 
@@ -134,6 +140,18 @@ impl Replay {
                 "The session was interrupted while this tool ran. Calling it again is safe.".into(),
             ),
         }
+    }
+}
+
+/// What the thing that a record tells has spent.
+pub fn spent_by(record: &Record) -> Amounts {
+    match &record.body {
+        RecordBody::CallStarted { operation, .. } if operation == "provider.complete" => {
+            Amounts { steps: 1, ..Amounts::default() }
+        }
+        RecordBody::CallStarted { .. } => Amounts { tool_calls: 1, ..Amounts::default() },
+        RecordBody::CallFinished { outcome, .. } => spent_tokens(outcome),
+        _ => Amounts::default(),
     }
 }
 

@@ -119,6 +119,15 @@ pub(super) fn variables(info: &ProviderInfo, environment: &Environment) -> Vec<V
     info.credential_env_vars.iter().map(|name| Variable { set: set(name), name: name.clone() }).collect()
 }
 
+/// The variables that may hold the key of one provider. Nothing is asked.
+pub async fn variables_of(module: ModuleId, environment: &Environment) -> Result<Vec<Variable>, DetectError> {
+    let looked = Looked::at(vec![with_anything(module)], environment, Tape::Hidden).await?;
+    let found = looked.first().map(|provider| variables(&provider.info(), environment));
+    looked.close().await;
+    // A module that does not even come up with a key has no variable for one.
+    Ok(found.unwrap_or_default())
+}
+
 /// Why a provider that asks for no server here can be used.
 pub(super) fn reason(variables: &[Variable]) -> String {
     match variables.iter().find(|variable| variable.set) {
@@ -142,6 +151,7 @@ async fn by_variables(
                 standing.usable = true;
                 standing.reason = match module.as_str() {
                     MOCK => "always there; it plays scripts and asks no model".to_owned(),
+                    super::DEMO => "always there; it looks at your folder and asks no model".to_owned(),
                     _ => reason(&standing.variables),
                 };
             }

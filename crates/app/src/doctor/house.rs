@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use amplifier_bundle::notice::Severity;
+use amplifier_bundle::notice::{Notice, Severity};
 use amplifier_bundle::origin::SourceFile;
 use amplifier_bundle::yaml::{self, YamlLimits};
 use amplifier_sources::fetch::Freshness;
@@ -14,6 +14,7 @@ use crate::library::Access;
 use crate::prepare::{BundleFault, PrepareOptions, current, prepare_bundle};
 use crate::profiles;
 use crate::registry::Registry;
+use crate::settings::{Settings, SettingsFiles};
 
 /// Below this nothing works for long, and below that it is time to know.
 const TOO_LITTLE: u64 = 64 << 20;
@@ -118,9 +119,9 @@ fn room(_folder: &Path) -> std::io::Result<Room> {
 }
 
 pub(super) fn settings(patient: &Patient) -> Vec<Finding> {
-    let Access { home, base, .. } = &patient.access;
-    let project = base.join(".amplifier");
-    let files = [home.settings(), project.join("settings.yaml"), project.join("settings.local.yaml")];
+    let Access { home, base, environment, .. } = &patient.access;
+    let places = SettingsFiles::find(home, environment, base);
+    let files = places.read_from().into_iter().map(|(_, path)| path);
     let mut read = 0;
     let mut findings = Vec::new();
     for path in files {
@@ -132,6 +133,20 @@ pub(super) fn settings(patient: &Patient) -> Vec<Finding> {
                     .problem(problem)
                     .cure(format!("mend `{}`, or move it away: then the defaults hold", path.display())),
             ),
+        }
+    }
+    if findings.is_empty() {
+        let told = |notice: &Notice| Check::Settings.warning(notice.to_string());
+        let cured = |finding: Finding, cure: Option<String>| match cure {
+            Some(cure) => finding.cure(cure),
+            None => finding,
+        };
+        match Settings::load(&places, environment) {
+            Ok(settings) => {
+                let worse = settings.notices().iter().filter(|notice| notice.severity > Severity::Note);
+                findings.extend(worse.map(|notice| cured(told(notice), notice.hint.clone())));
+            }
+            Err(error) => findings.push(cured(Check::Settings.problem(chain(&error)), error.hint())),
         }
     }
     if findings.is_empty() {

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_bundle::bundle::Head;
+use amplifier_bundle::compose::Composed;
 use amplifier_bundle::error::BundleError;
 use amplifier_bundle::home::Source;
 use amplifier_bundle::include::LoadOptions;
-use amplifier_bundle::load::{LoadedBundle, load_bundle};
+use amplifier_bundle::load::{LoadedBundle, load_layer, load_with};
 use amplifier_bundle::notice::{Notice, Strictness};
 use amplifier_core::contracts::ModuleSourceResolver;
 use amplifier_core::validate::MountPlanValidator;
@@ -25,6 +26,7 @@ use crate::lockfile::{self, LOCK_FILE};
 use crate::prompt::PromptParts;
 use crate::registry::Registry;
 use crate::resolver::{self, Sourced};
+use crate::settings::Target;
 use crate::shelf;
 
 /// How many modules are fetched at the same time.
@@ -45,6 +47,8 @@ pub enum Locking {
 pub struct PrepareOptions {
     pub strictness: Strictness,
     pub locking: Locking,
+    /// Whether settings are laid over it.
+    pub target: Target,
 }
 
 /// A bundle that is ready to become sessions.
@@ -62,8 +66,11 @@ pub struct PreparedBundle {
     pub library: Library,
 }
 
-/// The bundle for which nobody was asked: the one in use, else the built-in one.
+/// The bundle for which nobody was asked: that of the settings, else the one the registry has in use, else the built-in one.
 pub fn current(access: &Access) -> Result<String, BundleFault> {
+    if let Some((bundle, _)) = access.settings.bundle() {
+        return Ok(bundle.to_owned());
+    }
     let registered = Registry::new(&access.home).read()?;
     Ok(registered.active.unwrap_or_else(|| shelf::DEFAULT.to_owned()))
 }
@@ -74,8 +81,9 @@ pub async fn prepare_bundle(
     access: &Access,
     options: PrepareOptions,
 ) -> Result<PreparedBundle, BundleFault> {
-    let names = Registry::new(&access.home).read()?.names();
-    let mut library = Library::new(access, names);
+    let mut names = Registry::new(&access.home).read()?.names();
+    names.extend(access.settings.bundle_names());
+    let mut library = Library::new(access, names.clone());
     // A name that is registered is meant, whatever lies in the folder under the same name.
     let asked = library.address_of(reference).unwrap_or_else(|| as_path(reference, &access.base));
     let own = own_folder(&library, &asked, &access.base).await;
@@ -87,14 +95,23 @@ pub async fn prepare_bundle(
         locked = Some(own.join(LOCK_FILE));
         library = library.under_lock(Arc::new(lock), own.clone(), asked.clone());
     }
+    let target = options.target;
     let options = LoadOptions { strictness: options.strictness, ..LoadOptions::default() };
-    let loaded = load_bundle(&library, &asked, &access.base, &options).await;
-    let loaded = match (loaded, &locked) {
+    let layers = match target {
+        Target::Bundle => Vec::new(),
+        // What the person lays over every bundle is not part of this one, and none of its lock's business.
+        Target::Session => app_layers(&Library::new(access, names), access, &options).await?,
+    };
+    let loaded = load_with(&library, &asked, &access.base, &options, layers).await;
+    let mut loaded = match (loaded, &locked) {
         (Err(_), Some(lock)) if !library.refused().is_empty() => {
             return Err(BundleFault::Drift { lock: lock.clone(), problems: library.refused() });
         }
         (loaded, _) => loaded.map_err(Box::new)?,
     };
+    if target == Target::Session {
+        access.settings.apply(&mut loaded.plan);
+    }
     let missing = bring_modules(&library, &loaded).await;
     if options.strictness == Strictness::Strict && !missing.is_empty() {
         return Err(BundleFault::Modules { problems: missing });
@@ -102,6 +119,25 @@ pub async fn prepare_bundle(
     let prepared = PreparedBundle { reference: reference.to_owned(), loaded, missing, own, locked, library };
     prepared.refuse_drift()?;
     Ok(prepared)
+}
+
+/// The bundles that settings lay over every other.
+async fn app_layers(
+    library: &Library,
+    access: &Access,
+    options: &LoadOptions,
+) -> Result<Vec<Composed>, BundleFault> {
+    let mut layers = Vec::new();
+    for (reference, place) in access.settings.app_bundles() {
+        let asked = library.address_of(&reference).unwrap_or_else(|| as_path(&reference, &access.base));
+        let layer = load_layer(library, &asked, &access.base, options).await;
+        layers.push(layer.map_err(|source| BundleFault::App {
+            reference,
+            place,
+            source: Box::new(source),
+        })?);
+    }
+    Ok(layers)
 }
 
 /// A name that something in the folder has is a path.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use amplifier_bundle::error::BundleError;
+use amplifier_bundle::origin::Place;
 use amplifier_sources::error::FetchError;
 use amplifier_sources::lock::LockError;
 
@@ -17,6 +18,14 @@ pub enum BundleFault {
     Registry(#[from] RegistryError),
     #[error(transparent)]
     Load(#[from] Box<BundleError>),
+    /// A bundle that settings lay over every other.
+    #[error("{place}: the bundle `{reference}` of `bundle.app` cannot be used")]
+    App {
+        reference: String,
+        place: Place,
+        #[source]
+        source: Box<BundleError>,
+    },
     /// Strict, and a module cannot be had.
     #[error("{}", problems.join("\n"))]
     Modules { problems: Vec<String> },

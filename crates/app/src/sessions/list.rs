@@ -11,7 +11,7 @@ use super::SessionError;
 use super::index::{self, Index, Known, Note};
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
-use crate::store::{Metadata, SessionStore, Views, metadata_of, update_views};
+use crate::store::{Metadata, SessionStore, are_damaged, metadata_of, update_views};
 
 /// Which sessions.
 #[derive(Debug, Clone, Default)]
@@ -128,7 +128,7 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
     index.note(&looked.iter().map(Note::Closed).collect::<Vec<_>>());
     index.tidy(lines + looked.len(), &ids);
     listing.total = candidates.len();
-    candidates.sort_by_key(|(id, candidate)| std::cmp::Reverse((candidate.at(), (*id).clone())));
+    candidates.sort_by(|(a, one), (b, other)| other.at().cmp(&one.at()).then_with(|| b.cmp(a)));
     candidates.truncate(scope.limit.unwrap_or(usize::MAX));
     for (id, candidate) in candidates {
         match candidate {
@@ -165,8 +165,9 @@ fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resul
         // A home that can only be read: what stands there has to do.
         Err(_) => return Ok(Listed { metadata: metadata_of(&folder)?, owner: None }),
     };
-    let had = folder.metadata().exists();
-    if update_views(&folder)? == Views::Rebuilt && had {
+    let damaged = are_damaged(&folder);
+    update_views(&folder)?;
+    if damaged {
         listing.rebuilt.push(id.clone());
     }
     drop(lease);

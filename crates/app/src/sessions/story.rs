@@ -1,6 +1,10 @@
 //! A session as a story: what was asked, thought, said, called and answered, in order, from the journal. For showing,
 //! exporting, searching and replaying. Secrets are taken out here, so whatever is made from it has none.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
 use amplifier_core::redact::{redact, redact_text};
 use amplifier_protocol::content::ContentBlock;
 use amplifier_protocol::event::{Event, OrchestratorComplete, SessionRewound, TurnStatus};
@@ -13,6 +17,9 @@ use serde_json::Value;
 use super::SessionError;
 use crate::journal::Peeker;
 use crate::paths::SessionFolder;
+
+/// How much of a transcript is read for its last words.
+const TAIL: u64 = 256 * 1024;
 
 /// Something that happened, and when.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -66,6 +73,27 @@ pub fn tell(
         }
     }
     Ok(())
+}
+
+/// The last things that were said, from the end of the transcript: for whoever goes on with a session that may be long. What
+/// cannot be read is left out; the session itself is opened from what can.
+pub fn last(folder: &SessionFolder, most: usize) -> Vec<Happening> {
+    let tail = read_tail(&folder.transcript()).unwrap_or_default();
+    let messages = tail.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+    let mut happened: Vec<_> = messages.flat_map(|message| of_message(&message)).collect();
+    happened.split_off(happened.len().saturating_sub(most))
+}
+
+/// The last lines of a file, whole ones.
+fn read_tail(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let whole = if length > TAIL { text.split_once('\n').map_or("", |(_, rest)| rest) } else { &text };
+    Ok(whole.to_owned())
 }
 
 fn is_told(kind: &str, event: Option<&str>) -> bool {

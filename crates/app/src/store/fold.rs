@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use amplifier_core::history::spent_by;
 use amplifier_protocol::event::{
     Event, LlmResponse, OrchestratorComplete, PromptSubmit, SessionDescribed, SessionEnd, TurnStatus,
 };
@@ -47,6 +48,7 @@ pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
     let Some(metadata) = metadata else { return Change::None };
     metadata.updated = metadata.updated.max(record.ts);
     metadata.views.seq = record.seq;
+    metadata.views.spent = metadata.views.spent.plus(&spent_by(&record));
     if record.turn > metadata.turns {
         metadata.turns = record.turn;
         metadata.status = SessionState::Running;
@@ -59,6 +61,9 @@ pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
         RecordBody::Message(message) => {
             if message.role == Role::User {
                 set_title(metadata, &message.content.visible_text());
+            }
+            if message.role == Role::Assistant {
+                metadata.views.last_word = record.seq;
             }
             Change::Added(message)
         }

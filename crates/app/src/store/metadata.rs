@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use amplifier_protocol::event::{ForkPoint, SessionOrigin};
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::status::SessionState;
 use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -56,13 +57,26 @@ impl Metadata {
     }
 }
 
-/// How far the views of a journal have come.
+/// The version of [`Progress`]. What an older one says is made again.
+pub(super) const PROGRESS_VERSION: u32 = 1;
+
+/// How far the views of a journal have come, and what is needed to go on from there without reading what was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Progress {
+    pub version: u32,
     /// The last record they hold.
     pub seq: u64,
     /// The length of the transcript then. What is longer was written by an update that did not end.
     pub transcript_bytes: u64,
+    /// The CRC-32 of the transcript then.
+    pub transcript_crc: u32,
+    /// Whether a message of the transcript is spelled in another way than in the journal.
+    pub respelled: bool,
+    /// What was spent up to that record.
+    pub spent: Amounts,
+    /// The record of the model's last message; calls after it may be open.
+    pub last_word: u64,
 }
 
 pub(super) fn read(folder: &SessionFolder) -> Result<Metadata, StoreError> {

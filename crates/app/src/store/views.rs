@@ -11,7 +11,7 @@ use amplifier_protocol::message::Message;
 
 use super::StoreError;
 use super::fold::{self, Change};
-use super::metadata::{self, Metadata, Progress};
+use super::metadata::{self, Metadata, PROGRESS_VERSION, Progress};
 use crate::files::{Durability, FileError, private};
 use crate::journal::{JournalFileError, RecordReader};
 use crate::paths::SessionFolder;
@@ -33,7 +33,7 @@ pub enum Views {
 pub fn update_views(folder: &SessionFolder) -> Result<Views, StoreError> {
     let Some(known) = usable(folder) else { return rebuild_views(folder) };
     let from = known.views;
-    let mut transcript = Transcript::open(folder, from.transcript_bytes)?;
+    let mut transcript = Transcript::open(folder, from)?;
     let mut metadata = Some(known);
     for record in RecordReader::from_seq(folder, from.seq + 1)? {
         transcript.apply(fold::apply(&mut metadata, record?))?;
@@ -50,7 +50,7 @@ pub fn rebuild_views(folder: &SessionFolder) -> Result<Views, StoreError> {
         Err(error) => return Err(error.into()),
     };
     metadata::forget_progress(folder)?;
-    let mut transcript = Transcript::open(folder, 0)?;
+    let mut transcript = Transcript::open(folder, Progress::default())?;
     let mut metadata = None;
     for record in records {
         transcript.apply(fold::apply(&mut metadata, record?))?;
@@ -75,12 +75,24 @@ pub fn metadata_of(folder: &SessionFolder) -> Result<Metadata, StoreError> {
     metadata.ok_or(unreadable)
 }
 
+/// Whether there are views that are not what was written. Views that are missing, or only behind, are not damaged.
+pub fn are_damaged(folder: &SessionFolder) -> bool {
+    match metadata::read(folder) {
+        Ok(metadata) => {
+            let length = std::fs::metadata(folder.transcript()).map_or(0, |transcript| transcript.len());
+            metadata.views.seq > 0 && length < metadata.views.transcript_bytes
+        }
+        Err(StoreError::File(error)) => !error.is_missing(),
+        Err(_) => true,
+    }
+}
+
 /// The metadata that can be added to: readable, and not ahead of the transcript or of the journal.
-fn usable(folder: &SessionFolder) -> Option<Metadata> {
+pub(super) fn usable(folder: &SessionFolder) -> Option<Metadata> {
     let metadata = metadata::read(folder).ok()?;
     let transcript = std::fs::metadata(folder.transcript()).ok()?;
-    let Progress { seq, transcript_bytes } = metadata.views;
-    if seq == 0 || transcript.len() < transcript_bytes {
+    let Progress { version, seq, transcript_bytes, .. } = metadata.views;
+    if version != PROGRESS_VERSION || seq == 0 || transcript.len() < transcript_bytes {
         return None;
     }
     // The journal must still have the last record we took, or it is another journal.
@@ -93,9 +105,10 @@ fn finish(
     transcript: Transcript,
     metadata: Option<Metadata>,
 ) -> Result<bool, StoreError> {
-    let transcript_bytes = transcript.close()?;
+    let written = transcript.close()?;
     let Some(mut metadata) = metadata else { return Ok(false) };
-    metadata.views.transcript_bytes = transcript_bytes;
+    let Progress { seq, spent, last_word, .. } = metadata.views;
+    metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, last_word, ..written };
     // Not synced: metadata that a power failure took is made again from the journal.
     metadata::write(folder, &metadata, Durability::Rebuildable)?;
     Ok(true)
@@ -106,13 +119,15 @@ struct Transcript {
     folder: SessionFolder,
     path: PathBuf,
     file: BufWriter<File>,
-    bytes: u64,
+    /// What the transcript is now; the rest of it is the metadata's.
+    written: Progress,
+    crc: crc32fast::Hasher,
     changed: bool,
 }
 
 impl Transcript {
-    /// Opens it and cuts what an update that did not end has written after `bytes`.
-    fn open(folder: &SessionFolder, bytes: u64) -> Result<Self, StoreError> {
+    /// Opens it and cuts what an update that did not end has written after what is known.
+    fn open(folder: &SessionFolder, known: Progress) -> Result<Self, StoreError> {
         let path = folder.transcript();
         let mut file = private()
             .write(true)
@@ -120,8 +135,10 @@ impl Transcript {
             .truncate(false)
             .open(&path)
             .map_err(FileError::at("open", &path))?;
-        cut(&mut file, bytes).map_err(FileError::at("write", &path))?;
-        Ok(Self { folder: folder.clone(), path, file: BufWriter::new(file), bytes, changed: false })
+        cut(&mut file, known.transcript_bytes).map_err(FileError::at("write", &path))?;
+        let crc = crc32fast::Hasher::new_with_initial_len(known.transcript_crc, known.transcript_bytes);
+        let file = BufWriter::new(file);
+        Ok(Self { folder: folder.clone(), path, file, written: known, crc, changed: false })
     }
 
     fn apply(&mut self, change: Change) -> Result<(), StoreError> {
@@ -142,29 +159,31 @@ impl Transcript {
         // A raw line feed can only stand between the tokens of a foreign block, where a blank means the same.
         if line.contains(['\n', '\r']) {
             line = line.replace(['\n', '\r'], " ");
+            self.written.respelled = true;
         }
         line.push('\n');
-        self.bytes += line.len() as u64;
+        self.written.transcript_bytes += line.len() as u64;
+        self.crc.update(line.as_bytes());
         self.changed = true;
         Ok(self.file.write_all(line.as_bytes()).map_err(FileError::at("write", &self.path))?)
     }
 
     fn clear(&mut self) -> io::Result<()> {
         self.file.flush()?;
-        self.bytes = 0;
+        (self.written, self.crc) = (Progress::default(), crc32fast::Hasher::new());
         self.changed = true;
         cut(self.file.get_mut(), 0)
     }
 
-    /// Makes it durable and tells its length.
-    fn close(mut self) -> Result<u64, StoreError> {
+    /// Makes it durable and tells what it is.
+    fn close(mut self) -> Result<Progress, StoreError> {
         if self.changed {
             self.file
                 .flush()
                 .and_then(|()| self.file.get_ref().sync_data())
                 .map_err(FileError::at("sync", &self.path))?;
         }
-        Ok(self.bytes)
+        Ok(Progress { transcript_crc: self.crc.finalize(), ..self.written })
     }
 }
 

@@ -3,8 +3,10 @@
 use amplifier_app::journal::FileJournal;
 use amplifier_app::paths::{Home, SessionFolder};
 use amplifier_app::store::{
-    Metadata, SessionStore, StoreError, TITLE_CHARS, Views, rebuild_views, update_views,
+    Metadata, SessionStore, StoreError, TITLE_CHARS, Views, ViewsUse, read_history, rebuild_views,
+    update_views,
 };
+use amplifier_core::history::Replay;
 use amplifier_core::journal::Journal as _;
 use amplifier_protocol::message::Message;
 use amplifier_protocol::mount_plan::MountPlan;
@@ -12,7 +14,7 @@ use amplifier_protocol::record::Record;
 use amplifier_protocol::status::SessionState;
 use serde_json::{Value, json};
 
-use crate::support::{opened, owner, record, write_journal};
+use crate::support::{opened, owner, read_all, record, write_journal};
 
 struct Fixture {
     _dir: tempfile::TempDir,
@@ -188,4 +190,66 @@ fn w23_a_session_is_never_made_over_another() {
     let error = fixture.store.create(&id, &plan()).unwrap_err();
     assert!(matches!(error, StoreError::Exists { .. }), "{error}");
     assert_eq!(std::fs::read_to_string(fixture.folder.events()).unwrap(), "kept");
+}
+
+#[test]
+fn the_history_is_read_from_the_views_and_is_that_of_the_whole_journal() {
+    let Fixture { folder, _dir, .. } = fixture();
+    let started = |seq, turn, id: &str, operation: &str| {
+        let call = json!({"call_id": id, "owner": "m", "operation": operation, "effect": "write"});
+        record(seq, turn, json!({"call_started": call}))
+    };
+    let answered = |seq, turn, id: &str, result: Value| {
+        record(
+            seq,
+            turn,
+            json!({"call_finished": {"call_id": id, "outcome": {"status": "answered", "result": result}}}),
+        )
+    };
+    let usage = json!({"usage": {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}});
+    let wish = |seq, turn, ids: &[&str]| {
+        let calls: Vec<_> = ids.iter().map(|id| json!({"id": id, "tool": "bash", "arguments": {}})).collect();
+        record(seq, turn, json!({"message": {"role": "assistant", "content": "", "tool_calls": calls}}))
+    };
+    let steps = [
+        vec![
+            opened(),
+            says(2, 1, "user", "a"),
+            started(3, 1, "p1", "provider.complete"),
+            answered(4, 1, "p1", usage),
+        ],
+        // The views end in the middle of calls, of which one ended, one began and one never did.
+        vec![
+            wish(5, 1, &["c1", "c2", "c3"]),
+            started(6, 1, "c1", "bash"),
+            answered(7, 1, "c1", json!({"success": true, "output": "x"})),
+        ],
+        vec![started(8, 1, "c2", "bash")],
+        vec![
+            record(9, 2, json!({"messages": [{"role": "user", "content": "short"}]})),
+            says(10, 2, "user", "b"),
+        ],
+        vec![says(11, 2, "assistant", "done"), ends(12, 2, "success")],
+    ];
+    let whole = || {
+        let mut replay = Replay::default();
+        read_all(&folder).iter().for_each(|record| replay.push(record));
+        replay.finish()
+    };
+    for records in &steps {
+        write_journal(&folder, records);
+        // Once with views that are behind, once with views that are not.
+        for _ in 0..2 {
+            let read = read_history(&folder).unwrap();
+            assert_eq!(read.history, whole());
+            assert_eq!(read.views == ViewsUse::Led, folder.metadata().exists());
+            update_views(&folder).unwrap();
+        }
+    }
+    assert_eq!(read_history(&folder).unwrap().views, ViewsUse::Led);
+    // A transcript that somebody changed is not believed, though it is as long as it was.
+    let text = std::fs::read_to_string(folder.transcript()).unwrap();
+    std::fs::write(folder.transcript(), text.replace("done", "gone")).unwrap();
+    let read = read_history(&folder).unwrap();
+    assert_eq!((read.views, read.history), (ViewsUse::Damaged, whole()));
 }

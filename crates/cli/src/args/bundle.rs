@@ -3,6 +3,7 @@
 use clap::Subcommand;
 
 use super::Form;
+use super::config::ScopeArgs;
 
 #[derive(Subcommand)]
 pub enum BundleCommand {
@@ -15,7 +16,9 @@ pub enum BundleCommand {
     /// What a bundle is and what it brings.
     Show(BundleArgs),
     /// Use a bundle when none is named.
-    Use(NameArgs),
+    Use(UseArgs),
+    /// Use no bundle of your own when none is named.
+    Clear(ClearArgs),
     /// Which bundle is in use.
     Current(ListArgs),
     /// Fetch what is new, show what changed, and write the lock when there is one.
@@ -49,6 +52,23 @@ pub struct ListArgs {
 pub struct NameArgs {
     /// The name.
     pub name: String,
+}
+
+#[derive(clap::Args)]
+pub struct UseArgs {
+    /// The name, or a folder, a file or an address.
+    pub name: String,
+
+    /// The settings to write; your own when left out.
+    #[command(flatten)]
+    pub scope: ScopeArgs,
+}
+
+#[derive(clap::Args)]
+pub struct ClearArgs {
+    /// The settings to write; your own when left out.
+    #[command(flatten)]
+    pub scope: ScopeArgs,
 }
 
 #[derive(clap::Args)]

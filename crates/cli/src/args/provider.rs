@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Subcommand;
 
 use super::Form;
+use super::config::{ScopeArgs, Store};
 
 #[derive(Subcommand)]
 pub enum ProviderCommand {
@@ -14,6 +15,60 @@ pub enum ProviderCommand {
     Models(ProviderAskArgs),
     /// Ask a provider for one token, and see how long it takes and what it costs.
     Test(ProviderAskArgs),
+    /// Put a provider into the settings.
+    Add(ProviderAddArgs),
+    /// Take a provider out of the settings.
+    Remove(ProviderRemoveArgs),
+}
+
+/// Exit codes: 0 added, 1 failed, 2 something is missing or there is one of that name.
+#[derive(clap::Args)]
+pub struct ProviderAddArgs {
+    /// The provider, such as `anthropic`; asked for when left out.
+    #[arg(value_name = "TYPE")]
+    pub name: Option<String>,
+
+    /// A name of its own, to have several of one type.
+    #[arg(long, value_name = "NAME")]
+    pub id: Option<String>,
+
+    /// The model to ask, instead of the provider's usual one.
+    #[arg(long, short, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Where the service is, instead of its usual place.
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+
+    /// The variable that holds the key; nothing is stored.
+    #[arg(long, value_name = "VAR", conflicts_with = "key_stdin")]
+    pub key_from_env: Option<String>,
+
+    /// Read the key from standard input and store it.
+    #[arg(long)]
+    pub key_stdin: bool,
+
+    /// Where the key is stored; the keyring when there is one.
+    #[arg(long, value_enum, value_name = "PLACE")]
+    pub store: Option<Store>,
+
+    /// The file to write; your own when left out.
+    #[command(flatten)]
+    pub scope: ScopeArgs,
+}
+
+#[derive(clap::Args)]
+pub struct ProviderRemoveArgs {
+    /// The provider: its id, or its type.
+    pub name: String,
+
+    /// Forget its stored key too.
+    #[arg(long)]
+    pub forget_key: bool,
+
+    /// Only in this file; wherever it stands when left out.
+    #[command(flatten)]
+    pub scope: ScopeArgs,
 }
 
 #[derive(clap::Args)]

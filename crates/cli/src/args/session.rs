@@ -84,7 +84,7 @@ pub struct ResumeArgs {
     pub session: Option<String>,
 
     /// Take what the session was started from as it is now, instead of the plan it ran with.
-    #[arg(long, short = 'B', conflicts_with_all = ["bundle", "profile", "plan"])]
+    #[arg(long, conflicts_with_all = ["bundle", "profile", "plan"])]
     pub force_bundle: bool,
 
     /// How many sessions there are to pick from.
@@ -99,7 +99,7 @@ pub struct ResumeArgs {
 #[derive(clap::Args)]
 pub struct ContinueArgs {
     /// Take what the session was started from as it is now, instead of the plan it ran with.
-    #[arg(long, short = 'B', conflicts_with_all = ["bundle", "profile", "plan"])]
+    #[arg(long, conflicts_with_all = ["bundle", "profile", "plan"])]
     pub force_bundle: bool,
 
     /// Do not show the last messages.

@@ -60,8 +60,12 @@ pub enum Approve {
     None,
 }
 
-/// Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 denied or limit reached, 124 out of time, 130 interrupted.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 denied or limit reached, \
+                        124 out of time, 130 interrupted; 129, 141 and 143 when the terminal, the reader or \
+                        another program ended it."
+)]
 pub struct RunArgs {
     /// What to ask; read from standard input when it is left out. With both, what is piped in is added to the prompt.
     pub prompt: Option<String>,

@@ -43,11 +43,13 @@ pub struct Screen {
     /// The widths of the lines that are drawn again.
     live: Vec<usize>,
     frame: String,
+    /// Whether what a program reads stands in the middle of a line.
+    midway: bool,
 }
 
 impl Screen {
     pub fn new(face: Face, colour: Colour) -> Self {
-        Self { face, colour, live: Vec::new(), frame: String::new() }
+        Self { face, colour, live: Vec::new(), frame: String::new(), midway: false }
     }
 
     pub fn face(&self) -> Face {
@@ -82,10 +84,24 @@ impl Screen {
     }
 
     /// A piece of an answer, as it is, for programs.
-    pub fn raw(&self, text: &str) {
+    pub fn raw(&mut self, text: &str) {
+        self.midway = if text.is_empty() { self.midway } else { !text.ends_with('\n') };
         let mut stdout = io::stdout().lock();
         // A reader that went away is not our error: there is nobody left to tell.
         drop(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+    }
+
+    /// The mark before a line that is read plainly. Not where answers are, which a program may read.
+    pub fn mark(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        drop(write!(stderr, "{text}").and_then(|()| stderr.flush()));
+    }
+
+    /// Ends the line that a program reads, where it has no end.
+    pub fn end_raw(&mut self) {
+        if self.midway {
+            self.raw("\n");
+        }
     }
 
     /// Everything that is not an answer.
@@ -128,10 +144,9 @@ impl Screen {
             self.live.push(line_width(&line));
             let text = written(&line, self.colour);
             self.frame.push_str(&text);
-            if cursor == Cursor::Shown
-                && at + 1 == lines.len()
-                && line.last().is_some_and(|span| span.text.ends_with(' '))
-            {
+            let last = line.iter().rev().find(|span| !span.text.is_empty());
+            if at + 1 == lines.len() && last.is_some_and(|span| span.text.ends_with(' ')) {
+                // The blank behind a mark, which is not written with the line.
                 self.frame.push(' ');
             }
         }

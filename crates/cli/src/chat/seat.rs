@@ -10,9 +10,12 @@ use amplifier_app::modes::{Mode, ModeSwitch};
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, Which, open};
 use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
+use amplifier_app::store::SessionStore;
 use amplifier_app::{
     ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare,
+    sessions,
 };
+use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
@@ -24,6 +27,7 @@ use super::approve::{Approver, Asked};
 use super::complete::Known;
 use super::screen::Face;
 use super::tap::{Seen, Tap};
+use super::turn::chain;
 use crate::args::{PlanChoice, StartArgs};
 use crate::commands::start::{self, Ports};
 use crate::exit::Exit;
@@ -37,13 +41,24 @@ pub struct Seat {
     access: Access,
     args: StartArgs,
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
-    lock: Option<Arc<BundleLock>>,
     /// What the session is made of, for people.
     pub made_of: String,
     pub modes: ModeSwitch,
     /// Who answers questions, with what was allowed for longer.
     pub approvals: Arc<Approvals>,
     is_new: bool,
+}
+
+/// Where a chat goes on.
+pub struct Move {
+    which: Which,
+    prompt: Option<PromptParts>,
+    resolver: Option<Arc<dyn ModuleSourceResolver>>,
+    lock: Option<Arc<BundleLock>>,
+    origin: Option<SessionOrigin>,
+    made_of: String,
+    /// What is said when it is done.
+    told: String,
 }
 
 #[derive(Clone)]
@@ -95,101 +110,114 @@ impl Seat {
         let is_new = resumed.is_none();
         let made_of = made_of(args, &access, resumed.as_ref());
         let start = start::find(args, resumed, access.clone()).await?;
-        let (resolver, lock) = (start.resolver.clone(), start.lock.clone());
+        let resolver = start.resolver.clone();
         let opened =
             start.open(wires.ports(&approvals)).await.map_err(|error| start::refuse_to_open(&error))?;
         start::tell_about(&opened);
         let modes = ModeSwitch::default();
         modes.guard(&opened.session);
         let args = args.clone();
-        Ok(Self {
-            opened,
-            seen,
-            asked,
-            wires,
-            access,
-            args,
-            resolver,
-            lock,
-            made_of,
-            modes,
-            approvals,
-            is_new,
-        })
+        Ok(Self { opened, seen, asked, wires, access, args, resolver, made_of, modes, approvals, is_new })
     }
 
-    /// Goes on with the plan of another bundle; what went wrong has been told.
-    pub async fn change_bundle(&mut self, reference: &str) -> Result<(), Exit> {
+    /// The same session with another plan.
+    pub fn with_plan(&self, plan: MountPlan, told: String) -> Move {
+        let id = self.opened.session.id().clone();
+        let (resolver, made_of) = (self.resolver.clone(), self.made_of.clone());
+        Move {
+            which: Which::Resume(id, Some(Box::new(plan))),
+            prompt: None,
+            resolver,
+            lock: None,
+            origin: None,
+            made_of,
+            told,
+        }
+    }
+
+    /// The same session with the plan of another bundle; what went wrong with finding it has been told.
+    pub async fn with_bundle(&self, reference: &str, told: String) -> Result<Move, Exit> {
         let mut args = self.args.clone();
         args.choice = PlanChoice { bundle: Some(reference.to_owned()), profile: None, plan: None };
         let id = self.opened.session.id().clone();
         let start = start::find(&args, Some(id), self.access.clone()).await?;
-        let (resolver, prompt) = (start.resolver.clone(), start.prompt.clone());
-        let old = (
-            std::mem::replace(&mut self.resolver, resolver),
-            std::mem::replace(&mut self.lock, start.lock.clone()),
-        );
-        match self.reopen(start.which, prompt).await {
-            Ok(()) => {
-                self.args = args;
-                self.made_of = reference.to_owned();
-                Ok(())
+        let made_of = reference.to_owned();
+        Ok(Move {
+            which: start.which,
+            prompt: start.prompt,
+            resolver: start.resolver,
+            lock: start.lock,
+            origin: start.origin,
+            made_of,
+            told,
+        })
+    }
+
+    /// A copy of this session.
+    pub fn copy(&self, id: SessionId, told: String) -> Move {
+        let (resolver, made_of) = (self.resolver.clone(), self.made_of.clone());
+        Move {
+            which: Which::Resume(id, None),
+            prompt: None,
+            resolver,
+            lock: None,
+            origin: None,
+            made_of,
+            told,
+        }
+    }
+
+    /// Another session, as it was.
+    pub fn other(&self, id: SessionId, told: String) -> Move {
+        let made_of = format!("session {}", short(&id));
+        Move {
+            which: Which::Resume(id, None),
+            prompt: None,
+            resolver: None,
+            lock: None,
+            origin: None,
+            made_of,
+            told,
+        }
+    }
+
+    /// Leaves the session for another one, or for itself in another form. Where that does not open, the old one is opened
+    /// again and the reason is given beside it; without either there is nothing to go on with.
+    pub async fn go(mut self, to: Move) -> Result<(Self, Result<String, AppError>), AppError> {
+        self.opened.update_views().await?;
+        let back = self.opened.session.id().clone();
+        let leaves = !matches!(&to.which, Which::Resume(id, _) if *id == back);
+        let empty = leaves && self.is_empty();
+        self.opened.session.cleanup().await;
+        // Only one may write to a session: the old one lets go first.
+        drop(self.opened);
+        let Move { which, prompt, resolver, lock, origin, made_of, told } = to;
+        let parts = Parts { prompt, resolver: resolver.clone(), lock, origin };
+        let request =
+            |which, parts| request(&self.access, &self.args, self.wires.ports(&self.approvals), which, parts);
+        let outcome = match open(request(which, parts)).await {
+            Ok(opened) => {
+                self.opened = opened;
+                (self.resolver, self.made_of) = (resolver, made_of);
+                Ok(told)
             }
             Err(error) => {
-                (self.resolver, self.lock) = old;
-                Err(start::refuse_to_open(&error))
+                let parts = Parts { resolver: self.resolver.clone(), ..Parts::default() };
+                self.opened = open(request(Which::Resume(back.clone(), None), parts)).await?;
+                Err(error)
             }
-        }
-    }
-
-    /// Opens the same session again with another plan.
-    pub async fn change_plan(&mut self, plan: MountPlan) -> Result<(), AppError> {
-        let id = self.opened.session.id().clone();
-        self.reopen(Which::Resume(id, Some(Box::new(plan))), None).await
-    }
-
-    /// Leaves the session for another one.
-    pub async fn move_to(&mut self, id: SessionId) -> Result<(), AppError> {
-        self.reopen(Which::Resume(id.clone(), None), None).await?;
-        self.made_of = format!("session {}", short(&id));
-        self.is_new = false;
-        Ok(())
-    }
-
-    async fn reopen(&mut self, which: Which, prompt: Option<PromptParts>) -> Result<(), AppError> {
-        self.opened.update_views().await?;
-        // Only one may write to a session: the old one lets go first.
-        self.opened.session.cleanup().await;
-        let back = self.opened.session.id().clone();
-        let opened = open(self.request(which, prompt)).await;
-        let (opened, outcome) = match opened {
-            Ok(opened) => (opened, Ok(())),
-            // Back to where we were, so that nothing is lost but the wish.
-            Err(error) => (open(self.request(Which::Resume(back, None), None)).await?, Err(error)),
         };
-        self.opened = opened;
-        self.modes.guard(&self.opened.session);
-        outcome
-    }
-
-    fn request(&self, which: Which, prompt: Option<PromptParts>) -> OpenRequest {
-        let ports = self.wires.ports(&self.approvals);
-        // A session that goes on with its own plan has its own lock.
-        let lock = prompt.as_ref().and_then(|_| self.lock.clone());
-        OpenRequest {
-            home: self.access.home.clone(),
-            which,
-            working_dir: self.access.base.clone(),
-            strictness: if self.args.strict { Strictness::Strict } else { Strictness::Lenient },
-            environment: self.access.environment.clone(),
-            approval: ports.approval,
-            display: ports.display,
-            tap: ports.tap,
-            prompt,
-            resolver: self.resolver.clone(),
-            lock,
-            origin: None,
+        if outcome.is_ok() && leaves {
+            self.is_new = false;
         }
+        if outcome.is_ok()
+            && empty
+            && let Some(text) = forget(self.access.home.clone(), &back)
+        {
+            self.wires.seen.send(Seen::Notice { text, level: Some("warning".to_owned()) }).ok();
+        }
+        self.modes.guard(&self.opened.session);
+        Ok((self, outcome))
     }
 
     pub fn folder(&self) -> &Path {
@@ -273,19 +301,65 @@ impl Seat {
         Ok(file)
     }
 
-    /// Ends the session; returns what went wrong with that.
-    pub async fn close(&mut self) -> Vec<String> {
-        let mut problems = self.opened.session.cleanup().await.failed.clone();
-        if let Err(error) = self.opened.update_views().await {
-            problems.push(error.to_string());
-        }
-        problems
+    /// Whether anybody said anything: a session without a word is not worth keeping.
+    fn is_empty(&self) -> bool {
+        self.is_new && self.status().turns == 0
     }
 
-    /// How to come back; nothing was said in a session without a turn.
-    pub fn farewell(&self) -> Option<String> {
-        let said = !self.is_new || self.status().turns > 0;
-        said.then(|| format!("go on with: amplifier resume {}", self.opened.session.id()))
+    /// Ends the session. Says how to come back to it, and what went wrong with its end.
+    pub async fn close(self) -> Farewell {
+        let id = self.opened.session.id().clone();
+        let is_empty = self.is_empty();
+        let Self { opened, access, .. } = self;
+        let mut problems = opened.session.cleanup().await.failed.clone();
+        if let Err(error) = opened.update_views().await {
+            problems.push(chain(&error));
+        }
+        // The lease goes with it.
+        drop(opened);
+        if is_empty {
+            problems.extend(forget(access.home, &id));
+            return Farewell { hint: None, problems };
+        }
+        Farewell { hint: Some(format!("go on with: amplifier resume {id}")), problems }
+    }
+}
+
+/// The last words of a chat.
+pub struct Farewell {
+    pub hint: Option<String>,
+    pub problems: Vec<String>,
+}
+
+/// Removes a session in which nothing was said; returns what went wrong with that.
+fn forget(home: Home, id: &SessionId) -> Option<String> {
+    let removed = sessions::delete(&SessionStore::new(home), std::slice::from_ref(id));
+    removed.err().map(|error| chain(&error))
+}
+
+/// What a session is opened with beside its plan.
+#[derive(Default)]
+struct Parts {
+    prompt: Option<PromptParts>,
+    resolver: Option<Arc<dyn ModuleSourceResolver>>,
+    lock: Option<Arc<BundleLock>>,
+    origin: Option<SessionOrigin>,
+}
+
+fn request(access: &Access, args: &StartArgs, ports: Ports, which: Which, parts: Parts) -> OpenRequest {
+    OpenRequest {
+        home: access.home.clone(),
+        which,
+        working_dir: access.base.clone(),
+        strictness: if args.strict { Strictness::Strict } else { Strictness::Lenient },
+        environment: access.environment.clone(),
+        approval: ports.approval,
+        display: ports.display,
+        tap: ports.tap,
+        prompt: parts.prompt,
+        resolver: parts.resolver,
+        lock: parts.lock,
+        origin: parts.origin,
     }
 }
 

@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use amplifier_app::approval::Answer;
-use amplifier_app::{CancelLevel, ExecuteError, Prompt, Speaker, TurnError, prompt};
+use amplifier_app::{CancelLevel, ExecuteError, Prompt, Session, Speaker, TurnError, prompt};
 use amplifier_protocol::status::{SessionState, SessionStatus};
 use amplifier_protocol::usage::Usd;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use super::calls::one_line;
 use super::draft::Meant;
 use super::input::Typed;
 use super::paint::{Hue, Line, Span, Style};
 use super::screen::Face;
+use super::tap::Seen;
 use super::view::View;
 use super::{Chat, Next};
 use crate::exit::Exit;
@@ -62,16 +64,17 @@ impl Chat {
         &mut self,
         mut work: JoinHandle<Result<String, E>>,
     ) -> (Option<Result<String, E>>, Next) {
-        let session = self.seat.opened.session.clone();
-        let listens = self.screen.face() != Face::Pipe;
-        if listens {
+        let mut listening = self.screen.face() != Face::Pipe;
+        if listening {
             self.input.watch();
         }
         let mut frames = tokio::time::interval(FRAME);
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
-        let (mut next, mut stops, mut listening) = (Next::Prompt, 0, listens);
+        let view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
+        let session = self.seat.opened.session.clone();
+        let mut running = Running { view, session, later: Vec::new(), stops: 0, leaves: None };
         let result = loop {
+            let view = &mut running.view;
             let mut wish = Wish::Nothing;
             tokio::select! {
                 biased;
@@ -81,66 +84,32 @@ impl Chat {
                 },
                 typed = self.input.next(), if listening => {
                     listening = !matches!(typed, Typed::End | Typed::Broken(_));
-                    wish = heard(&mut view, typed);
+                    wish = heard(view, typed);
                     view.draw();
                 }
                 Some(asked) = self.seat.asked.recv(), if view.question.is_none() => {
-                    while let Ok(seen) = self.seat.seen.try_recv() {
-                        view.take(seen);
-                    }
+                    view.take_all(&mut self.seat.seen);
                     view.ask(asked);
                     view.draw();
                 }
                 Some(seen) = self.seat.seen.recv() => {
                     view.take(seen);
-                    while let Ok(seen) = self.seat.seen.try_recv() {
-                        view.take(seen);
-                    }
+                    view.take_all(&mut self.seat.seen);
                 }
                 _ = frames.tick() => {
                     view.drop_stale_question();
                     view.draw();
                 }
-                done = &mut work => break done,
+                done = &mut work => break done.ok(),
             }
-            match wish {
-                Wish::Nothing => {}
-                Wish::Stop => {
-                    stops += 1;
-                    stop(&mut view, &session, stops).await;
-                }
-                Wish::Leave(exit) => {
-                    next = Next::Leave(exit);
-                    session.cancel(CancelLevel::Immediate).await;
-                }
-                Wish::Line(line) if view.question.is_some() => {
-                    if let Some((open, answer)) = view.answer_with(&line) {
-                        view.note(told(answer), Style::DIM);
-                        // Whoever asked may have gone meanwhile; then nothing depends on the answer.
-                        open.asked.answer.send(answer).ok();
-                    }
-                }
-                Wish::Line(line) if line.trim().is_empty() => {}
-                Wish::Line(line) => {
-                    let coordinator = session.coordinator();
-                    let for_us = line.starts_with('/') || matches!(line.trim(), "exit" | "quit");
-                    let taken =
-                        !for_us && coordinator.call_capability(STEER, json!({"message": line})).await.is_ok();
-                    if taken { view.queued.push(line) } else { self.waiting.push_back(line) }
-                }
-            }
+            running.grant(wish).await;
         };
-        while let Ok(seen) = self.seat.seen.try_recv() {
-            view.take(seen);
+        running.view.take_all(&mut self.seat.seen);
+        if let (Some(Ok(answer)), false) = (&result, running.view.answered) {
+            running.view.take(Seen::TextEnd(answer.clone()));
         }
-        let result = result.ok();
-        if let (Some(Ok(answer)), false) = (&result, view.answered) {
-            view.take(super::tap::Seen::TextEnd(answer.clone()));
-        }
-        // What came too late for this turn is the next one.
-        let late = std::mem::take(&mut view.queued);
-        view.finish();
-        self.waiting.extend(late);
+        let (later, next) = running.end();
+        self.waiting.extend(later);
         (result, next)
     }
 
@@ -159,13 +128,85 @@ impl Chat {
             (_, Ok(_)) => {}
         }
         if self.screen.face() == Face::Pipe {
-            if self.screen.answers_to_a_program() {
-                self.screen.raw("\n");
-            }
-            return;
+            return self.screen.end_raw();
         }
         let line = usage(&before.0, &status, before.1, self.seat.opened.cost());
         self.show(&[Line::new(), vec![Span::new(line, Style::DIM)]]);
+    }
+}
+
+/// A turn that runs, and what the person wanted of it so far.
+struct Running<'a> {
+    view: View<'a>,
+    session: Session,
+    /// Lines for afterwards.
+    later: Vec<String>,
+    stops: u32,
+    leaves: Option<Exit>,
+}
+
+impl Running<'_> {
+    async fn grant(&mut self, wish: Wish) {
+        match wish {
+            Wish::Nothing => {}
+            Wish::Stop => {
+                self.stops += 1;
+                self.stop().await;
+            }
+            Wish::Leave(exit) => {
+                self.leaves = Some(exit);
+                self.session.cancel(CancelLevel::Immediate).await;
+            }
+            Wish::Line(line) if self.view.question.is_some() => {
+                if let Some((open, answer)) = self.view.answer_with(&line) {
+                    self.view.note(told(answer), Style::DIM);
+                    // Whoever asked may have gone meanwhile; then nothing depends on the answer.
+                    open.asked.answer.send(answer).ok();
+                }
+            }
+            Wish::Line(line) if line.trim().is_empty() => {}
+            Wish::Line(line) => self.send(line).await,
+        }
+    }
+
+    /// A line for the running turn, or for afterwards where the turn does not take it.
+    async fn send(&mut self, line: String) {
+        let for_us = line.starts_with('/') || matches!(line.trim(), "exit" | "quit");
+        let message = json!({"message": line});
+        let taken = !for_us && self.session.coordinator().call_capability(STEER, message).await.is_ok();
+        if taken {
+            self.view.queued.push(line);
+        } else {
+            self.view.note(&format!("after this turn: {}", one_line(&line)), Style::DIM);
+            self.later.push(line);
+        }
+    }
+
+    /// Stops a turn: what runs may end first, a second wish ends it at once. Where no tool runs there is nothing to wait for.
+    async fn stop(&mut self) {
+        let running = self.session.coordinator().cancel().running_tools();
+        let running: Vec<String> = running.into_iter().map(|(_, tool)| tool).collect();
+        let level =
+            if self.stops > 1 || running.is_empty() { CancelLevel::Immediate } else { CancelLevel::Graceful };
+        if level == CancelLevel::Graceful {
+            let told = format!("stopping when {} is done; Ctrl-C again stops at once", running.join(", "));
+            self.view.note(&told, Style::of(Hue::Yellow));
+        }
+        self.view.stopping = true;
+        self.session.cancel(level).await;
+    }
+
+    /// What came too late for this turn is the next one; after a stop the person may want to change it first.
+    fn end(mut self) -> (Vec<String>, Next) {
+        let mut late = std::mem::take(&mut self.view.queued);
+        late.append(&mut self.later);
+        if self.stops > 0 && !late.is_empty() {
+            late.extend(Some(self.view.draft.take()).filter(|draft| !draft.is_empty()));
+            self.view.draft.put(late.join("\n"));
+            late.clear();
+        }
+        self.view.finish();
+        (late, self.leaves.map_or(Next::Prompt, Next::Leave))
     }
 }
 
@@ -187,19 +228,6 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
         // The end of what is typed is not the end of the turn.
         Typed::End | Typed::Broken(_) => Wish::Nothing,
     }
-}
-
-/// Stops a turn: what runs may end first, a second wish ends it at once. Where no tool runs there is nothing to wait for.
-async fn stop(view: &mut View<'_>, session: &amplifier_app::Session, stops: u32) {
-    let running: Vec<String> =
-        session.coordinator().cancel().running_tools().into_iter().map(|(_, tool)| tool).collect();
-    let level = if stops > 1 || running.is_empty() { CancelLevel::Immediate } else { CancelLevel::Graceful };
-    if level == CancelLevel::Graceful {
-        let told = format!("stopping when {} is done; Ctrl-C again stops at once", running.join(", "));
-        view.note(&told, Style::of(Hue::Yellow));
-    }
-    view.stopping = true;
-    session.cancel(level).await;
 }
 
 fn told(answer: Answer) -> &'static str {

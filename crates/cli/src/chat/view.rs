@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
 use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::approve::{self, Asked, Open};
 use super::calls::{Calls, Well, one_line, seconds, shortened};
@@ -82,6 +83,13 @@ impl<'a> View<'a> {
             question: None,
             aside: String::new(),
             stopping: false,
+        }
+    }
+
+    /// Shows everything that happened up to now.
+    pub fn take_all(&mut self, seen: &mut UnboundedReceiver<Seen>) {
+        while let Ok(seen) = seen.try_recv() {
+            self.take(seen);
         }
     }
 

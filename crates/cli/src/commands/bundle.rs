@@ -1,5 +1,5 @@
-//! `amplifier bundle …`: names of bundles, and the bundle in use. Looking into one is in `bundle/look.rs`, bringing one up
-//! to date in `bundle/update.rs`.
+//! `amplifier bundle …`: names of bundles. Which one is in use is in `bundle/choose.rs`, looking into one in `bundle/look.rs`,
+//! bringing one up to date in `bundle/update.rs`.
 
 use std::path::PathBuf;
 
@@ -15,6 +15,7 @@ use crate::args::{AddArgs, BundleCommand, Form, ListArgs, NameArgs};
 use crate::exit::Exit;
 use crate::render;
 
+mod choose;
 mod look;
 mod update;
 
@@ -31,7 +32,8 @@ pub fn run(command: &BundleCommand, home: Option<PathBuf>) -> Exit {
         BundleCommand::Add(args) => load::block_on(add(args, &access)),
         BundleCommand::List(args) => list(args, &access),
         BundleCommand::Remove(args) => remove(args, &access),
-        BundleCommand::Use(args) => activate(args, &access),
+        BundleCommand::Use(args) => choose::activate(args, &access),
+        BundleCommand::Clear(args) => choose::clear(args, &access),
         BundleCommand::Current(args) => current(args, &access),
         BundleCommand::Show(args) => load::block_on(look::show(args, &access)),
         BundleCommand::Tree(args) => load::block_on(look::tree(args, &access)),
@@ -57,7 +59,11 @@ fn list(args: &ListArgs, access: &Access) -> Exit {
         Ok(registered) => registered,
         Err(error) => return refuse(&error),
     };
-    let active = registered.active.as_deref().unwrap_or(shelf::DEFAULT);
+    let active = match prepare::current(access) {
+        Ok(active) => active,
+        Err(fault) => return load::refuse(&fault),
+    };
+    let active = active.as_str();
     let built_in = shelf::BUNDLES.iter().filter(|(name, _)| !registered.bundles.contains_key(*name));
     if args.output == Form::Json {
         let built_in = built_in.map(|(name, description)| {
@@ -87,21 +93,16 @@ fn remove(args: &NameArgs, access: &Access) -> Exit {
     match Registry::new(&access.home).remove(&args.name) {
         Ok(entry) => {
             render::out(&format!("`{}` is forgotten; it stood for `{}`", args.name, entry.uri));
+            if let Some((active, place)) = access.settings.bundle().filter(|(active, _)| *active == args.name)
+            {
+                render::note(&format!("warning: {place} still puts `{active}` in use"));
+                render::note("  hint: `amplifier bundle clear`, or `amplifier bundle use` another one");
+            }
             Exit::Success
         }
         Err(RegistryError::Unknown { name }) if shelf::has(&name) => {
             render::note(&format!("error: `{name}` is built in and cannot be removed"));
             Exit::Usage
-        }
-        Err(error) => refuse(&error),
-    }
-}
-
-fn activate(args: &NameArgs, access: &Access) -> Exit {
-    match Registry::new(&access.home).activate(&args.name) {
-        Ok(()) => {
-            render::out(&format!("`{}` is in use", args.name));
-            Exit::Success
         }
         Err(error) => refuse(&error),
     }

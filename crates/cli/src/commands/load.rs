@@ -1,6 +1,6 @@
 //! What several commands need: the home, a runtime, and a bundle that is ready, with everything worth telling told.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_app::env::Environment;
@@ -8,6 +8,7 @@ use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, find_home};
 use amplifier_app::prepare::{self, BundleFault, PlanFile, PrepareOptions, PreparedBundle};
 use amplifier_app::profiles::PreparedProfile;
+use amplifier_app::settings::{Settings, SettingsError, SettingsFiles, Target};
 use amplifier_app::{BundleLock, Notice, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
 
@@ -15,18 +16,75 @@ use super::profile;
 use crate::args::PlanChoice;
 use crate::exit::Exit;
 use crate::progress::Fetching;
-use crate::render;
+use crate::render::{self, Palette};
 
-/// The home and the working folder, as every command sees them.
+/// The home, the working folder and the settings, as every command sees them. What is worth telling about the settings is
+/// told.
 pub fn access(home: Option<PathBuf>) -> Result<Access, Exit> {
+    let mut access = access_without_settings(home)?;
+    let files = settings_files(&access);
+    let settings = Settings::load(&files, &access.environment).map_err(|error| refuse_settings(&error))?;
+    settings.notices().iter().for_each(|notice| render::note(&line(notice)));
+    access.settings = Arc::new(settings);
+    Ok(access)
+}
+
+/// The same for who looks into what is wrong: settings that cannot be used are as if there were none.
+pub fn access_or_defaults(home: Option<PathBuf>) -> Result<Access, Exit> {
+    let mut access = access_without_settings(home)?;
+    if let Ok(settings) = Settings::load(&settings_files(&access), &access.environment) {
+        access.settings = Arc::new(settings);
+    }
+    Ok(access)
+}
+
+/// The home and the working folder, for what must work while the settings are broken.
+pub fn access_without_settings(home: Option<PathBuf>) -> Result<Access, Exit> {
     let environment = Environment::Process;
     let home = find_home(home, &environment).map_err(|error: AppError| {
         render::error(&error, error.hint());
         Exit::Usage
     })?;
+    let environment = environment.with_keys(&home);
     let mut access = Access::new(home, environment, working_dir());
     access.progress = Arc::new(Fetching::default());
     Ok(access)
+}
+
+/// Whether the settings want colours. What is wrong with them is told by whoever uses them.
+pub fn palette(home: Option<PathBuf>, cwd: Option<&Path>) -> Palette {
+    let environment = Environment::Process;
+    let Ok(home) = find_home(home, &environment) else { return Palette::default() };
+    let folder = cwd.map_or_else(working_dir, Path::to_path_buf);
+    let settings = Settings::load(&SettingsFiles::find(&home, &environment, &folder), &environment);
+    match settings.as_ref().map(Settings::color) {
+        Ok("never") => Palette::Plain,
+        Ok("always") => Palette::Always,
+        _ => Palette::Colors,
+    }
+}
+
+/// Tells what went wrong while stored keys were looked for.
+pub fn tell_key_problems(access: &Access) {
+    access.environment.problems().iter().for_each(|problem| render::note(&format!("warning: {problem}")));
+}
+
+/// Where the settings are.
+pub fn settings_files(access: &Access) -> SettingsFiles {
+    SettingsFiles::find(&access.home, &access.environment, &access.base)
+}
+
+/// Tells why settings cannot be used.
+pub fn refuse_settings(error: &SettingsError) -> Exit {
+    let complaints = error.complaints();
+    complaints.iter().for_each(|complaint| render::note(&format!("error: {complaint}")));
+    if complaints.is_empty() {
+        render::error(error, error.hint().as_deref());
+    }
+    for line in error.excerpt().iter().flat_map(|excerpt| excerpt.lines()) {
+        render::note(&format!("  {line}"));
+    }
+    if error.is_usage() { Exit::Usage } else { Exit::Failure }
 }
 
 pub fn working_dir() -> PathBuf {
@@ -55,6 +113,7 @@ pub async fn bundle(
     access: &Access,
     options: PrepareOptions,
 ) -> Result<PreparedBundle, Exit> {
+    let named = reference.is_some();
     let reference = match reference {
         Some(reference) => reference.to_owned(),
         None => prepare::current(access).map_err(|fault| refuse(&fault))?,
@@ -67,7 +126,16 @@ pub async fn bundle(
     });
     let prepared = prepare::prepare_bundle(&reference, access, options).await;
     watch.abort();
-    prepared.map_err(|fault| if access.cancel.is_cancelled() { Exit::Interrupted } else { refuse(&fault) })
+    prepared.map_err(|fault| {
+        if access.cancel.is_cancelled() {
+            return Exit::Interrupted;
+        }
+        let exit = refuse(&fault);
+        if let (false, Some((_, place))) = (named, access.settings.bundle()) {
+            render::note(&format!("  the settings name it: {place}"));
+        }
+        exit
+    })
 }
 
 /// Tells why there is no bundle.
@@ -129,7 +197,7 @@ impl Chosen {
     pub async fn find(choice: &PlanChoice, access: &Access, options: PrepareOptions) -> Result<Self, Exit> {
         if let Some(path) = &choice.plan {
             return match PlanFile::read(path) {
-                Ok(file) => Ok(Self::File(Box::new(file))),
+                Ok(file) => Ok(Self::File(Box::new(file.with_settings(&access.settings)))),
                 Err(error) => {
                     render::error(&error, error.hint());
                     Err(Exit::Usage)
@@ -140,6 +208,8 @@ impl Chosen {
             let profile = profile::prepared(id, access, options.strictness).await?;
             return Ok(Self::Profile(Box::new(profile)));
         }
+        // A plan is what a session runs with.
+        let options = PrepareOptions { target: Target::Session, ..options };
         let bundle = bundle(choice.bundle.as_deref(), access, options).await?;
         Ok(Self::Bundle(Box::new(bundle)))
     }

@@ -1,14 +1,21 @@
-//! `amplifier provider …`: which providers can be used, which models they have, and whether they answer.
+//! `amplifier provider …`: which providers can be used, which models they have, and whether they answer. Putting them into
+//! the settings is in `provider/connect.rs`.
+
+use std::path::PathBuf;
 
 use amplifier_app::detect::{Places, Standing, Standings, standings};
-use amplifier_app::env::Environment;
 use amplifier_app::inquire::{self, Answered, Inquiry, InquiryError, Models};
+use amplifier_app::library::Access;
+use amplifier_app::settings::Configured;
 use amplifier_protocol::provider::ModelInfo;
 use serde_json::{Value, json};
 
+use super::load;
 use crate::args::{Form, ProviderAskArgs, ProviderCommand, ProviderListArgs};
 use crate::exit::Exit;
 use crate::render;
+
+pub mod connect;
 
 /// Where the column of reasons begins: behind the longest name.
 const REASONS: usize = 22;
@@ -18,40 +25,85 @@ const ABILITIES: usize = 38;
 const MEASURED: usize = 17;
 
 /// `amplifier provider …`.
-pub fn run(command: &ProviderCommand) -> Exit {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            render::error(&error, None);
-            return Exit::Failure;
-        }
+pub fn run(command: &ProviderCommand, home: Option<PathBuf>) -> Exit {
+    let access = match load::access(home) {
+        Ok(access) => access,
+        Err(exit) => return exit,
     };
-    runtime.block_on(async {
-        match command {
-            ProviderCommand::List(args) => list(args).await,
-            ProviderCommand::Models(args) => models(args).await,
-            ProviderCommand::Test(args) => test(args).await,
-        }
+    load::block_on(async {
+        let exit = match command {
+            ProviderCommand::List(args) => list(args, &access).await,
+            ProviderCommand::Models(args) => models(args, &access).await,
+            ProviderCommand::Test(args) => test(args, &access).await,
+            ProviderCommand::Add(args) => connect::add(args, &access).await,
+            ProviderCommand::Remove(args) => connect::remove(args, &access),
+        };
+        load::tell_key_problems(&access);
+        exit
     })
 }
 
-async fn list(args: &ProviderListArgs) -> Exit {
-    let environment = Environment::Process;
-    let standings = match standings(&environment, &Places::of(&environment)).await {
+async fn list(args: &ProviderListArgs, access: &Access) -> Exit {
+    let environment = &access.environment;
+    let standings = match standings(environment, &Places::of(environment)).await {
         Ok(standings) => standings,
         Err(error) => {
             render::error(&error, error.hint());
             return Exit::Failure;
         }
     };
+    let configured = access.settings.providers();
     match args.output {
-        Form::Json => render::json(&json!(standings)),
-        Form::Text => render::out(&table(&standings)),
+        Form::Json => {
+            let mut told = json!(standings);
+            if let Value::Object(told) = &mut told {
+                told.insert("configured".to_owned(), configured.iter().map(entry_json).collect());
+            }
+            render::json(&told);
+        }
+        Form::Text => {
+            tell_configured(&configured);
+            render::out(&table(&standings, &configured));
+        }
     }
     Exit::Success
 }
 
-fn table(standings: &Standings) -> String {
+fn entry_json(entry: &Configured) -> Value {
+    let text = |key: &str| entry.spec.config.get(key).and_then(Value::as_str);
+    json!({
+        "name": entry.name(),
+        "module": entry.spec.module,
+        "model": text("default_model").or(text("model")),
+        "base_url": text("base_url"),
+        "layer": entry.layer.name(),
+        "at": entry.place.to_string(),
+    })
+}
+
+fn tell_configured(configured: &[Configured]) {
+    if configured.is_empty() {
+        return;
+    }
+    render::out("In the settings");
+    for entry in configured {
+        let told = entry_json(entry);
+        let text = |key: &str| told.get(key).and_then(Value::as_str);
+        let model = text("model").map(|model| format!(" asks `{model}`")).unwrap_or_default();
+        let place = text("base_url").map(|place| format!(" at {place}")).unwrap_or_default();
+        // A path is not torn, so it has its own line.
+        let line = format!("`{}`{model}{place}", entry.spec.module);
+        render::out(&format!(
+            "{}\n{:REASONS$}{}",
+            render::entry(entry.name(), &line, REASONS),
+            "",
+            entry.place
+        ));
+    }
+    render::out("");
+}
+
+fn table(standings: &Standings, configured: &[Configured]) -> String {
     let mut parts = Vec::new();
     let (usable, others): (Vec<_>, Vec<_>) = standings.providers.iter().partition(|row| row.usable);
     for (heading, rows) in [("Can be used here", usable), ("Cannot be used here", others)] {
@@ -64,9 +116,10 @@ fn table(standings: &Standings) -> String {
     }
     let detected = standings.detected.as_ref();
     let detected = standings.providers.iter().find(|row| Some(&row.module) == detected);
-    parts.push(match detected {
-        Some(row) => format!("Asked when no provider is named: {}", row.name),
-        None => "When no provider is named, there is none to ask.".to_owned(),
+    parts.push(match (configured.first(), detected) {
+        (Some(first), _) => format!("Asked when no provider is named: {}", first.name()),
+        (None, Some(row)) => format!("Asked when no provider is named: {}", row.name),
+        (None, None) => "When no provider is named, there is none to ask.".to_owned(),
     });
     parts.join("\n")
 }
@@ -82,18 +135,36 @@ fn row(standing: &Standing) -> String {
     render::entry(&standing.name, &text, REASONS)
 }
 
-fn inquiry(args: &ProviderAskArgs) -> Inquiry {
+/// Whom to ask: one of the settings by its name, the first of them when none is named, else whoever is found.
+fn inquiry(args: &ProviderAskArgs, access: &Access) -> Inquiry {
+    let configured = access.settings.providers();
+    let found = match &args.name {
+        Some(name) => find(&configured, name),
+        None if args.base_url.is_none() => configured.first(),
+        None => None,
+    };
     Inquiry {
         provider: args.name.clone(),
+        entry: found.map(|entry| entry.spec.clone()),
         model: args.model.clone(),
         base_url: args.base_url.clone(),
         timeout: args.timeout,
     }
 }
 
-async fn models(args: &ProviderAskArgs) -> Exit {
-    let environment = Environment::Process;
-    let found = match inquire::models(&inquiry(args), &environment, &Places::of(&environment)).await {
+/// An entry by its id, its module or its module's short name.
+pub fn find<'c>(configured: &'c [Configured], name: &str) -> Option<&'c Configured> {
+    let by_name = configured.iter().find(|entry| entry.name() == name);
+    let of_module = |entry: &&Configured| {
+        let module = entry.spec.module.as_str();
+        module == name || module.strip_prefix("provider-") == Some(name)
+    };
+    by_name.or_else(|| configured.iter().find(of_module))
+}
+
+async fn models(args: &ProviderAskArgs, access: &Access) -> Exit {
+    let environment = &access.environment;
+    let found = match inquire::models(&inquiry(args, access), environment, &Places::of(environment)).await {
         Ok(found) => found,
         Err(error) => return refuse(&error, args.output),
     };
@@ -118,9 +189,9 @@ fn abilities(model: &ModelInfo) -> String {
     window.into_iter().chain(model.capabilities.iter().cloned()).collect::<Vec<_>>().join(", ")
 }
 
-async fn test(args: &ProviderAskArgs) -> Exit {
-    let environment = Environment::Process;
-    let answered = match inquire::test(&inquiry(args), &environment, &Places::of(&environment)).await {
+async fn test(args: &ProviderAskArgs, access: &Access) -> Exit {
+    let environment = &access.environment;
+    let answered = match inquire::test(&inquiry(args, access), environment, &Places::of(environment)).await {
         Ok(answered) => answered,
         Err(error) => return refuse(&error, args.output),
     };
@@ -159,7 +230,7 @@ fn tell_answer(answered: &Answered) {
 }
 
 /// Says why not; to programs on standard output too.
-fn refuse(error: &InquiryError, form: Form) -> Exit {
+pub fn refuse(error: &InquiryError, form: Form) -> Exit {
     let hint = error.hint();
     if form == Form::Json {
         let mut told = json!({"ok": false, "error": {"message": error.to_string()}, "hint": hint});

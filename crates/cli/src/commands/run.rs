@@ -64,6 +64,9 @@ async fn begin(args: &RunArgs, home: Option<PathBuf>, stops: &mut Stops) -> Resu
         render::error(&error, Some("it is the name of a folder in `state/sessions` of the home"));
         Exit::Usage
     })?;
+    if let Some(time) = access.settings.limits().timeout {
+        stops.allow(time);
+    }
     let cancel = access.cancel.clone();
     let work = async {
         let asked = match args.go_on {
@@ -105,10 +108,16 @@ fn tell_stop(stop: Stop, args: &RunArgs) {
                 report::time(time)
             ));
         }
+        (Stop::TimeUp, None) => {
+            render::note("error: not done in the time that the settings give");
+            render::note(
+                "  hint: `amplifier config get limits.timeout_seconds --output json` says where; `--timeout` goes before it",
+            );
+        }
         (Stop::Interrupt, _) => render::note("error: interrupted"),
         (Stop::Terminate, _) => render::note("error: ended by another program"),
         (Stop::HangUp, _) => render::note("error: the terminal was closed"),
-        (Stop::TimeUp | Stop::Unread, _) => {}
+        (Stop::Unread, _) => {}
     }
 }
 

@@ -12,7 +12,7 @@ use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
     ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness,
-    detect, inquire, overrides, providers,
+    detect, inquire, overrides, providers, settings,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::ids::SessionId;
@@ -31,7 +31,7 @@ pub struct Start {
     pub prompt: Option<PromptParts>,
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
     pub lock: Option<Arc<BundleLock>>,
-    origin: Option<SessionOrigin>,
+    pub origin: Option<SessionOrigin>,
     strictness: Strictness,
 }
 
@@ -64,7 +64,10 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let chosen = Chosen::find(&args.choice, &access, options).await?;
     let mut plan = chosen.plan()?;
     let origin = Some(session::origin(&chosen, &plan));
-    choose_provider(args, &mut plan, &access.environment).await?;
+    let answered_by = choose_provider(args, &mut plan, &access.environment).await;
+    super::load::tell_key_problems(&access);
+    answered_by?;
+    access.settings.limit_plan(&mut plan);
     set_values(args, &mut plan)?;
     let (prompt, resolver) = match &chosen {
         Chosen::File(_) => (None, None),
@@ -162,7 +165,7 @@ fn tell_who_answers(filled: Result<Filled, DetectError>) -> Result<(), Exit> {
     }
 }
 
-/// Who answers when a tool needs permission: the policy that was named, else the person, else nobody.
+/// Who answers when a tool needs permission: the policy that a flag or the settings name, else the person, else nobody.
 pub fn approvals(
     args: &StartArgs,
     access: &Access,
@@ -179,7 +182,13 @@ pub fn answering(
     person: Option<Arc<dyn Asker>>,
     display: Arc<dyn DisplaySystem>,
 ) -> Arc<Approvals> {
-    let policy = match (approve, person) {
+    let set = access.settings.approve().and_then(|approve| match approve {
+        settings::Approve::Ask => None,
+        settings::Approve::All => Some(Approve::All),
+        settings::Approve::Safe => Some(Approve::Safe),
+        settings::Approve::None => Some(Approve::None),
+    });
+    let policy = match (approve.or(set), person) {
         (Some(Approve::All), _) => ApprovalPolicy::All,
         (Some(Approve::Safe), _) => ApprovalPolicy::Safe,
         (Some(Approve::None), _) | (None, None) => ApprovalPolicy::None,

@@ -145,7 +145,7 @@ sys.exit(code)
 "#;
 
 /// What a person sees who answers so.
-fn at_a_terminal(desk: &Desk, answers: &str, args: &[&str]) -> Ran {
+pub fn at_a_terminal(desk: &Desk, answers: &str, args: &[&str]) -> Ran {
     let command = desk.command(args);
     let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
     let mut python = std::process::Command::new("python3");

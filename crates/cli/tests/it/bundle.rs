@@ -47,7 +47,7 @@ fn files_that_a_prompt_mentions_come_with_it_and_strange_ones_are_told() {
 #[test]
 fn without_a_name_the_built_in_bundle_is_run_with_a_provider_that_is_named_or_found() {
     let desk = Desk::new();
-    let ran = crate::provider::with(&desk, &[], &["run", "hi"]);
+    let ran = crate::provider::with(&desk, &[], &["run", "--strict", "hi"]);
     assert_eq!(ran.code, 2, "{}", ran.seen());
     assert!(
         ran.stderr.starts_with("error: no provider is named, and none was found here\n"),

@@ -11,7 +11,7 @@ use crate::desk::{Desk, Ran, read};
 
 /// What the small server does with a request.
 #[derive(Clone, Copy)]
-enum Manner {
+pub enum Manner {
     /// Answers as a server of the Chat Completions protocol with one model.
     Well,
     /// Does not take the key.
@@ -21,13 +21,13 @@ enum Manner {
 }
 
 /// A server on this machine; it ends with the test's process.
-struct Server {
+pub struct Server {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    fn start(manner: Manner) -> Self {
+    pub fn start(manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -41,11 +41,11 @@ impl Server {
         Self { address, asked }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -105,7 +105,7 @@ fn streamed() -> String {
 }
 
 /// Where nobody listens.
-fn closed() -> SocketAddr {
+pub fn closed() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
+use crate::approve::at_a_terminal;
 use crate::desk::{Desk, Ran, read};
 
 fn plan(provider: Value) -> Value {
@@ -150,7 +151,7 @@ fn quiet_says_nothing_but_errors_and_verbose_tells_every_step() {
     let call =
         json!({"text": "x", "tool_calls": [{"name": "read_file", "arguments": {"file_path": "n.txt"}}]});
     let mut noisy = plan(json!({"responses": [call, "done"]}));
-    noisy["tools"][1] = json!({"module": "tool-nowhere"});
+    noisy["tools"] = json!([{"module": "tool-filesystem"}, {"module": "tool-nowhere"}]);
     desk.plan("a.json", &noisy).file("n.txt", "x\n");
     let quiet = desk.amplifier(&["run", "--plan", "a.json", "-q", "hi"]);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (0, "done\n", ""));
@@ -203,7 +204,13 @@ fn programs_are_told_in_json_also_when_there_is_no_session() {
         for form in ["json", "jsonl"] {
             let ran = desk.amplifier(&[&["run", "--output", form], args, &["hi"]].concat());
             assert_eq!(ran.code, code, "{args:?}: {}", ran.seen());
-            let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.seen()));
+            // Records of the attempt may come first; the last word is the result.
+            let last = if form == "json" {
+                ran.stdout.as_str()
+            } else {
+                ran.stdout.lines().last().unwrap_or_default()
+            };
+            let told: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{}", ran.seen()));
             assert_eq!((&told["status"], &told["exit_code"]), (&json!("error"), &json!(code)), "{told}");
             let error = told["error"].as_str().unwrap();
             let first = error.lines().next().unwrap();
@@ -230,4 +237,14 @@ fn no_colours_where_nobody_sees_them() {
     let ran = desk.amplifier(&["--no-color", "run", "--plan", "none.json", "hi"]);
     let piped = desk.amplifier(&["run", "--plan", "none.json", "hi"]);
     assert_eq!((ran.stderr.contains('\u{1b}'), ran.stderr == piped.stderr), (false, true));
+}
+
+#[test]
+fn on_a_terminal_the_answer_is_shown_as_the_chat_shows_it() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("Some **bold** words\u{1b}[2J"));
+    let shown = at_a_terminal(&desk, "", &["run", "--plan", "a.json", "hi"]).stdout;
+    assert!(shown.contains("\u{1b}[1mbold") && !shown.contains("**") && !shown.contains("[2J"), "{shown:?}");
+    let plain = at_a_terminal(&desk, "", &["--no-color", "run", "--plan", "a.json", "hi"]).stdout;
+    assert!(plain.contains("Some bold words") && !plain.contains('\u{1b}'), "{plain:?}");
 }

@@ -90,7 +90,7 @@ fn every_line_of_runs_that_fail_stop_or_never_begin_is_valid() {
     expect(&checked(&validator, &ran), &["provider:error"]);
     let mut limited = plan(json!([{"tool_calls": [{"name": "glob", "arguments": {"pattern": "*"}}]}]));
     limited["session"]["limits"] = json!({"steps": 1});
-    limited["tools"][3] = json!({"module": "tool-nowhere"});
+    limited["tools"] = json!([{"module": "tool-search"}, {"module": "tool-nowhere"}]);
     desk.plan("limited.json", &limited);
     let ran = run(&desk, &["--plan", "limited.json", "go"]);
     assert_eq!(ran.code, 3, "{}", ran.seen());

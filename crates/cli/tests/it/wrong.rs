@@ -181,14 +181,16 @@ fn a_home_that_is_read_only() {
 #[test]
 fn a_disk_that_is_full_loses_nothing_that_was_said() {
     let desk = Desk::new();
-    let noise: String = (0..60_000).map(|at| format!("{at} ")).collect();
-    desk.plan("a.json", &says("fits")).plan("b.json", &says(&noise));
+    let noise: String = (0..1_900).map(|at| format!("{at} {}\n", "noise ".repeat(20))).collect();
+    let call = json!({"tool_calls": [{"name": "read_file", "arguments": {"file_path": "noise.txt"}}]});
+    desk.plan("a.json", &says("fits")).plan("b.json", &plan(json!({"responses": [call, "never"]})));
+    desk.file("noise.txt", noise);
     // One turn fits, the next does not; what is there is kept for the time after.
     let script = "\"$@\" >first.out && id=$(ls \"$AMPLIFIER_HOME/state/sessions\") \
          && shift 4 && { \"$AMP\" run --plan b.json --resume $id second; code=$?; cp -r \"$AMPLIFIER_HOME\" kept; exit $code; }";
     let script = script.replace("\"$AMP\"", &format!("\"{}\"", env!("CARGO_BIN_EXE_amplifier")));
     let ran = with_home_on(&desk, "size=128k", &script, &["run", "--plan", "a.json", "first"]);
-    row(&ran, 1, &["No space left on device", "events.jsonl", "hint:"]);
+    row(&ran, 1, &["No space left on device", "home/state/sessions/", "hint:"]);
     let kept = desk.work().join("kept");
     let folder = std::fs::read_dir(kept.join("state/sessions")).unwrap().next().unwrap().unwrap().path();
     let id = folder.file_name().unwrap().to_str().unwrap().to_owned();

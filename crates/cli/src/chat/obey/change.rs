@@ -16,13 +16,14 @@ use crate::chat::{Chat, Next};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Chat {
-    pub(super) async fn model(&mut self, name: &str) {
+    pub(super) async fn model(&mut self, name: &str) -> Next {
         if name.is_empty() {
-            return self.models().await;
+            self.models().await;
+            return Next::Prompt;
         }
         let mut plan = self.seat.opened.session.coordinator().plan().clone();
         inquire::prefer_model(&mut plan, name);
-        self.reopen(plan, &format!("from the next turn on `{name}` is asked")).await;
+        Next::Go(Box::new(self.seat.with_plan(plan, format!("from now on `{name}` is asked"))))
     }
 
     /// The models of the provider that is asked.
@@ -46,7 +47,7 @@ impl Chat {
         }
     }
 
-    pub(super) async fn provider(&mut self, name: &str) {
+    pub(super) fn provider(&mut self, name: &str) -> Next {
         if name.is_empty() {
             let providers = self.seat.opened.session.coordinator().providers();
             let model = |info: amplifier_protocol::provider::ProviderInfo| {
@@ -54,45 +55,32 @@ impl Chat {
             };
             let rows: Vec<_> =
                 providers.iter().map(|(name, provider)| (name.clone(), model(provider.info()))).collect();
-            return self.table(&rows);
+            self.table(&rows);
+            return Next::Prompt;
         }
         let mut plan = self.seat.opened.session.coordinator().plan().clone();
         if let Err(error) = providers::prefer(&mut plan, name) {
-            return self.fault(
-                &error,
-                Some("`amplifier provider list` shows the providers that are built in".to_owned()),
-            );
+            let hint = "`amplifier provider list` shows the providers that are built in";
+            self.fault(&error, Some(hint.to_owned()));
+            return Next::Prompt;
         }
-        self.reopen(plan, &format!("from the next turn on `{name}` is asked")).await;
+        Next::Go(Box::new(self.seat.with_plan(plan, format!("from now on `{name}` is asked"))))
     }
 
-    /// Opens the session again with another plan.
-    async fn reopen(&mut self, plan: amplifier_protocol::mount_plan::MountPlan, told: &str) {
-        match self.seat.change_plan(plan).await {
-            Ok(()) => {
-                let failed: Vec<String> =
-                    self.seat.opened.session.report().failed().map(ToString::to_string).collect();
-                for entry in failed {
-                    self.refuse(&format!("not loaded: {entry}"));
-                }
-                self.known.set(self.seat.known());
-                self.done(told);
-            }
-            Err(error) => self.fault(&error, error.hint().map(str::to_owned)),
-        }
-    }
-
-    pub(super) async fn bundle(&mut self, reference: &str) {
+    pub(super) async fn bundle(&mut self, reference: &str) -> Next {
         if reference.is_empty() {
             let made_of = self.seat.made_of.clone();
-            return self.say(&made_of, Style::PLAIN);
+            self.say(&made_of, Style::PLAIN);
+            return Next::Prompt;
         }
-        if self.seat.change_bundle(reference).await.is_ok() {
-            self.known.set(self.seat.known());
-            self.done(&format!("the session goes on with `{reference}`"));
-        } else {
+        let told = format!("the session goes on with `{reference}`");
+        match self.seat.with_bundle(reference, told).await {
+            Ok(to) => Next::Go(Box::new(to)),
             // Whoever looked for it has said why.
-            self.refuse("the session goes on as it was");
+            Err(exit) => {
+                self.exit = exit;
+                Next::Prompt
+            }
         }
     }
 

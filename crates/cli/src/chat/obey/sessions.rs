@@ -10,10 +10,10 @@ use amplifier_app::sessions::{self, ForkRequest, Scope, Turn, turns};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::SessionDescribed;
 
-use crate::chat::Chat;
 use crate::chat::calls::one_line;
 use crate::chat::paint::Style;
 use crate::chat::seat::short;
+use crate::chat::{Chat, Next};
 
 /// How many sessions are listed.
 const LISTED: usize = 15;
@@ -68,33 +68,24 @@ impl Chat {
         }
     }
 
-    pub(super) async fn fork(&mut self, turn: &str) {
-        let Some(at) = self.turn_of(turn) else { return };
+    pub(super) async fn fork(&mut self, turn: &str) -> Next {
+        let Some(at) = self.turn_of(turn) else { return Next::Prompt };
         if let Err(error) = self.seat.opened.session.coordinator().sync_journal().await {
-            return self.fault(&error, None);
+            self.fault(&error, None);
+            return Next::Prompt;
         }
         let id = self.seat.opened.session.id().clone();
         match sessions::fork(&self.store(), &id, &ForkRequest { at, name: None }) {
             Ok(forked) => {
-                let told = format!(
-                    "this is a copy up to turn {}: session {}; the other one is {}",
-                    forked.turn,
-                    short(&forked.id),
-                    short(&id)
-                );
-                self.move_to(forked.id, &told).await;
+                let (turn, this, other) = (forked.turn, short(&forked.id), short(&id));
+                let told =
+                    format!("this is a copy up to turn {turn}: session {this}; the other one is {other}");
+                Next::Go(Box::new(self.seat.copy(forked.id, told)))
             }
-            Err(error) => self.fault(&error, error.hint()),
-        }
-    }
-
-    async fn move_to(&mut self, id: amplifier_protocol::ids::SessionId, told: &str) {
-        match self.seat.move_to(id).await {
-            Ok(()) => {
-                self.known.set(self.seat.known());
-                self.done(told);
+            Err(error) => {
+                self.fault(&error, error.hint());
+                Next::Prompt
             }
-            Err(error) => self.fault(&error, error.hint().map(str::to_owned)),
         }
     }
 
@@ -173,19 +164,21 @@ impl Chat {
         }
     }
 
-    pub(super) async fn resume(&mut self, text: &str) {
+    pub(super) fn resume(&mut self, text: &str) -> Next {
         if text.is_empty() {
             self.say("which one? `/resume SESSION`", Style::DIM);
-            return self.sessions();
+            self.sessions();
+            return Next::Prompt;
         }
         match sessions::resolve(&self.store(), text) {
             Ok(id) if id == *self.seat.opened.session.id() => self.say("this is it", Style::DIM),
             Ok(id) => {
                 let told = format!("this is session {} now", short(&id));
-                self.move_to(id, &told).await;
+                return Next::Go(Box::new(self.seat.other(id, told)));
             }
             Err(error) => self.fault(&error, error.hint()),
         }
+        Next::Prompt
     }
 
     pub(super) async fn rename(&mut self, title: &str) {

@@ -1,5 +1,6 @@
 //! What a run came to: the exit code, the answer, the summary for programs.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use amplifier_app::open::OpenSession;
@@ -10,6 +11,7 @@ use amplifier_protocol::run::{RunResult, RunStatus, RunUsage, result_line};
 use amplifier_protocol::status::SessionState;
 
 use crate::args::{Output, StartArgs};
+use crate::chat::{self, Colour};
 use crate::exit::Exit;
 use crate::render;
 use crate::stop::Stop;
@@ -63,7 +65,7 @@ impl Ended<'_> {
         match self.result {
             // A denial is no answer; whoever reads standard output must not take it for one.
             Some(Ok(answer)) if exit == Exit::Refused => render::note(&format!("error: {answer}")),
-            Some(Ok(answer)) if !answer.is_empty() || exit == Exit::Success => render::out(answer),
+            Some(Ok(answer)) if !answer.is_empty() || exit == Exit::Success => print_answer(answer),
             // Why it was stopped has been told.
             Some(Err(_)) if self.stopped.is_some_and(|stop| stop.exit() == exit) => {}
             Some(Err(error)) => render::error(error, hint(error)),
@@ -83,7 +85,10 @@ impl Ended<'_> {
         RunResult {
             status: self.status(exit),
             exit_code: exit.code(),
-            answer: answered.filter(|_| exit != Exit::Refused).cloned(),
+            // Nothing that was said before it was stopped is no answer, and a denial is none either.
+            answer: answered
+                .filter(|answer| exit == Exit::Success || (exit != Exit::Refused && !answer.is_empty()))
+                .cloned(),
             error,
             session_id: Some(session.id().clone()),
             turn: status.turns,
@@ -118,6 +123,16 @@ impl Ended<'_> {
             session.id()
         ));
     }
+}
+
+/// For a person as the chat shows it, for a program as it is.
+fn print_answer(answer: &str) {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return render::out(answer);
+    }
+    let colour = if render::has_colors(&stdout) { Colour::On } else { Colour::Off };
+    render::out(&chat::rendered(answer, colour));
 }
 
 fn hint(error: &ExecuteError) -> Option<&'static str> {

@@ -8,17 +8,16 @@ use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
-use clap::Parser;
 
-use super::tell::{minute, plain, words};
+use super::tell::{lines, minute, plain};
 use super::{refuse, row};
-use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, RunArgs, StartArgs};
-use crate::commands::{load, run};
+use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
+use crate::commands::{chat, load, run};
 use crate::exit::Exit;
 use crate::render;
 
-/// How many turns back a conversation is shown when it goes on.
-const SHOWN_TURNS: u64 = 3;
+/// How much of a conversation is shown when it goes on.
+const SHOWN: usize = 10;
 
 /// `amplifier continue [PROMPT]`.
 pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
@@ -139,36 +138,14 @@ fn take_origin(start: &mut StartArgs, found: &Listed) {
     start.choice = choice;
 }
 
-/// The last turns, for whoever goes on.
+/// The last words, for whoever goes on.
 fn show_last(store: &SessionStore, id: &SessionId) {
-    let folder = store.home().session(id);
-    let Ok(metadata) = store.metadata(id) else { return };
-    let from = metadata.turns.saturating_sub(SHOWN_TURNS - 1).max(1);
-    let told = story::tell(&folder, from, |moment| {
-        words(&moment).into_iter().for_each(|line| render::note(&line));
-        Ok(())
-    });
-    // What cannot be shown is told when the session is opened.
-    drop(told);
-}
-
-/// `run`'s arguments with nothing but a session.
-#[derive(Parser)]
-struct Plain {
-    #[command(flatten)]
-    run: RunArgs,
+    for what in story::last(&store.home().session(id), SHOWN) {
+        lines(&what).iter().for_each(|line| render::note(line));
+    }
 }
 
 /// Goes on with a session, turn after turn.
 fn converse(start: &StartArgs, id: &SessionId, home: Option<PathBuf>) -> Exit {
-    match Plain::try_parse_from(["run", "--resume", id.as_str()]) {
-        Ok(mut plain) => {
-            plain.run.start = start.clone();
-            run::run(&plain.run, home)
-        }
-        Err(error) => {
-            render::error(&error, None);
-            Exit::Usage
-        }
-    }
+    chat::open(start, Some(id.clone()), home)
 }

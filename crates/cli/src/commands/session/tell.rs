@@ -84,7 +84,12 @@ fn status_word(status: TurnStatus) -> &'static str {
 
 /// A moment as lines to read.
 pub fn words(moment: &Moment) -> Vec<String> {
-    match &moment.what {
+    lines(&moment.what)
+}
+
+/// What happened, as lines to read.
+pub fn lines(what: &Happening) -> Vec<String> {
+    match what {
         Happening::Prompt { text } => quoted("> ", text),
         Happening::Said { text } => plain(text.trim_end()).lines().map(str::to_owned).collect(),
         Happening::Thought { text } => quoted("~ ", text),

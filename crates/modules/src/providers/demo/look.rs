@@ -237,10 +237,12 @@ fn search(seen: &Seen) -> Option<String> {
     let word = seen.field(SEARCH, "pattern")?.as_str()?;
     let files: Vec<_> = seen.field(SEARCH, "files")?.as_array()?.iter().filter_map(Value::as_str).collect();
     let total = seen.field(SEARCH, "total_matches").and_then(Value::as_u64).unwrap_or_default();
+    let more = total.saturating_sub(u64::try_from(files.len()).unwrap_or(u64::MAX));
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     Some(match total {
         0 => format!("no file mentions \"{word}\""),
         1 => format!("\"{word}\" stands in 1 file: {}", list(&files)),
-        _ => format!("\"{word}\" stands in {total} files: {}", list(&files)),
+        _ => format!("\"{word}\" stands in {total} files: {}{more}", list(&files)),
     })
 }
 
@@ -252,7 +254,11 @@ fn opening(seen: &Seen) -> Option<String> {
     let bare = |line: &str| line.split_once('\t').map_or(line, |(_, text)| text).trim().to_owned();
     let first = content.lines().map(bare).find(|line| line.chars().any(char::is_alphanumeric))?;
     let lines = seen.field(READ, "total_lines").and_then(Value::as_u64);
-    let size = lines.map(|lines| format!(", {lines} lines")).unwrap_or_default();
+    let size = match lines {
+        None => String::new(),
+        Some(1) => ", 1 line".to_owned(),
+        Some(lines) => format!(", {lines} lines"),
+    };
     Some(format!("`{name}`{size}, begins: {}", shorten(&first, WIDTH)))
 }
 

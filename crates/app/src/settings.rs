@@ -1,0 +1,381 @@
+//! Settings: what a person, a project and a machine have set for every session. Layers, the lowest first: built in, the
+//! user's file, the project's, the local one, variables; flags are the front end's and win over all of them.
+//!
+//! Every value knows the file and line that set it. `settings/known.rs` says which keys there are, `settings/check.rs` whether
+//! a file makes sense, `settings/apply.rs` what they do to a plan, `settings/edit.rs` how a file is changed. A file that
+//! cannot be read is an error, never skipped.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amplifier_bundle::explain::Setting;
+use amplifier_bundle::home::{is_relative, normalize};
+use amplifier_bundle::node::{Mapping, Node, NodeValue, put};
+use amplifier_bundle::notice::{Code, Notice, Severity};
+use amplifier_bundle::origin::{Place, SourceFile};
+use amplifier_bundle::plan::PlanDraft;
+use amplifier_bundle::yaml::{self, YamlLimits};
+use amplifier_protocol::mount_plan::ModuleSpec;
+use amplifier_protocol::usage::Usd;
+
+mod apply;
+mod check;
+mod edit;
+mod error;
+mod files;
+mod known;
+mod merge;
+mod show;
+mod splice;
+mod text;
+
+pub use apply::Target;
+pub use check::is_secret;
+pub use edit::{Edited, Editor};
+pub use error::SettingsError;
+pub use files::{Scope, SettingsFiles};
+pub use known::{KEYS, Known, Shape, schema};
+pub use show::{Origin, Row};
+pub(crate) use text::{change as change_file, read as read_file};
+
+use crate::env::Environment;
+
+/// The largest settings file that is read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// The program.
+    BuiltIn,
+    /// A file.
+    File(Scope),
+    /// A variable.
+    Environment,
+}
+
+impl Layer {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built in",
+            Self::File(scope) => scope.name(),
+            Self::Environment => "environment",
+        }
+    }
+}
+
+/// What tools may do without a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Approve {
+    // In the order of how much they allow.
+    None,
+    Ask,
+    Safe,
+    All,
+}
+
+/// What is spent at most.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SpendLimits {
+    pub max_cost_usd: Option<Usd>,
+    pub timeout: Option<Duration>,
+    pub max_tokens: Option<u64>,
+}
+
+/// A provider that settings name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Configured {
+    /// The entry for a plan.
+    pub spec: ModuleSpec,
+    /// Where it stands; the topmost place, when several files speak of it.
+    pub place: Place,
+    pub layer: Layer,
+}
+
+impl Configured {
+    /// What it is called: its id, else its module without the first word.
+    pub fn name(&self) -> &str {
+        let module = self.spec.module.as_str();
+        self.spec.instance_id.as_deref().unwrap_or_else(|| module.strip_prefix("provider-").unwrap_or(module))
+    }
+}
+
+/// All layers together.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    root: Mapping,
+    /// The files that were read, by the name their places have.
+    names: Vec<(String, Scope)>,
+    notices: Vec<Notice>,
+}
+
+impl Settings {
+    /// Reads every layer.
+    pub fn load(files: &SettingsFiles, environment: &Environment) -> Result<Self, SettingsError> {
+        let mut settings = Self { root: built_in(), ..Self::default() };
+        let mut problems = Vec::new();
+        for (scope, path) in files.read_from() {
+            let Some(file) = read(&path)? else { continue };
+            settings.names.push((file.name.clone(), scope));
+            let (mut layer, notices) = parse(&file)?;
+            let (errors, others): (Vec<_>, Vec<_>) =
+                notices.into_iter().partition(|notice| notice.severity == Severity::Error);
+            problems.extend(errors);
+            settings.notices.extend(others);
+            rebase(&mut layer, &files.base(scope));
+            if scope != Scope::User {
+                settings.keep_care(&mut layer);
+            }
+            merge::lay(&mut settings.root, layer);
+        }
+        let (layer, errors) = variables(environment);
+        problems.extend(errors);
+        if !problems.is_empty() {
+            return Err(SettingsError::Invalid(problems));
+        }
+        let mut layer = layer;
+        rebase(&mut layer, &files.working_dir);
+        merge::lay(&mut settings.root, layer);
+        Ok(settings)
+    }
+
+    /// A project comes from anybody: it may ask for more care than its user, never for less.
+    fn keep_care(&mut self, layer: &mut Mapping) {
+        let own = self.approve().unwrap_or(Approve::Ask);
+        let asked = layer.get("approve").and_then(|entry| approve(&entry.node));
+        if asked.is_some_and(|asked| asked > own)
+            && let Some(entry) = layer.shift_remove("approve")
+        {
+            let message = "a project cannot allow tools more than its user does; this `approve` is not used";
+            let hint = "`--approve`, or `amplifier config set approve` for yourself, allows it";
+            self.notices.push(Notice::warning(Code::NoEffect, &entry.key, message).with_hint(hint));
+        }
+    }
+
+    /// What is worth telling about the files.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// The value at a path with dots; a number leads into a list.
+    pub fn at(&self, path: &str) -> Option<&Node> {
+        let mut words = path.split('.');
+        let mut node = &self.root.get(words.next()?)?.node;
+        for word in words {
+            node = match &node.value {
+                NodeValue::Map(mapping) => &mapping.get(word)?.node,
+                NodeValue::List(items) => items.get(word.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+        }
+        (!node.is_null()).then_some(node)
+    }
+
+    /// Every value, each with its place and what it overrode.
+    pub fn list(&self) -> Vec<Setting> {
+        PlanDraft::new(self.root.clone()).explain()
+    }
+
+    /// Everything as one value.
+    pub fn to_json(&self) -> serde_json::Value {
+        PlanDraft::new(self.root.clone()).to_json()
+    }
+
+    /// Which layer a place belongs to.
+    pub fn layer_of(&self, place: &Place) -> Layer {
+        let file = self.names.iter().find(|(name, _)| *name == place.file.name);
+        match file {
+            Some((_, scope)) => Layer::File(*scope),
+            None if place.file.name.starts_with('$') => Layer::Environment,
+            None => Layer::BuiltIn,
+        }
+    }
+
+    fn text(&self, path: &str) -> Option<(&str, &Place)> {
+        let node = self.at(path)?;
+        Some((node.spelled()?, &node.place))
+    }
+
+    /// The bundle to use when none is named, and where that is set.
+    pub fn bundle(&self) -> Option<(&str, &Place)> {
+        self.text("bundle.active")
+    }
+
+    /// The bundles that are laid over every bundle.
+    pub fn app_bundles(&self) -> Vec<(String, Place)> {
+        let items = self.at("bundle.app").and_then(Node::as_list).unwrap_or_default();
+        items.iter().filter_map(|item| Some((item.spelled()?.to_owned(), item.place.clone()))).collect()
+    }
+
+    /// Names for bundles.
+    pub fn bundle_names(&self) -> BTreeMap<String, String> {
+        let sections =
+            ["bundle.added", "sources.bundles"].into_iter().filter_map(|path| self.at(path)?.as_map());
+        let entries = sections.flatten();
+        entries.filter_map(|(name, entry)| Some((name.clone(), entry.node.spelled()?.to_owned()))).collect()
+    }
+
+    /// What tools may do without a question, when somebody said so.
+    pub fn approve(&self) -> Option<Approve> {
+        approve(self.at("approve")?)
+    }
+
+    /// One of the words of `ui.color`.
+    pub fn color(&self) -> &str {
+        self.text("ui.color").map_or("auto", |(text, _)| text)
+    }
+
+    /// One of the words of `ui.thinking`.
+    pub fn thinking(&self) -> &str {
+        self.text("ui.thinking").map_or("folded", |(text, _)| text)
+    }
+
+    /// What is spent at most.
+    pub fn limits(&self) -> SpendLimits {
+        let number = |path: &str| self.text(path).map(|(text, _)| text);
+        SpendLimits {
+            max_cost_usd: number("limits.max_cost_usd").and_then(|text| text.parse().ok()),
+            timeout: number("limits.timeout_seconds")
+                .and_then(|text| Duration::try_from_secs_f64(text.parse().ok()?).ok()),
+            max_tokens: number("limits.max_tokens").and_then(|text| text.parse().ok()),
+        }
+    }
+
+    /// The providers, the first is asked first.
+    pub fn providers(&self) -> Vec<Configured> {
+        let items = self.at("config.providers").and_then(Node::as_list).unwrap_or_default();
+        let configured = |node: &Node| {
+            let spec = apply::spec(node)?;
+            // The entry itself stands where it was first written; what counts is who spoke last.
+            let place = node.at("module").map_or(&node.place, |module| &module.place).clone();
+            Some(Configured { spec, layer: self.layer_of(&place), place })
+        };
+        items.iter().filter_map(configured).collect()
+    }
+}
+
+fn approve(node: &Node) -> Option<Approve> {
+    match node.spelled()? {
+        "none" => Some(Approve::None),
+        "ask" => Some(Approve::Ask),
+        "safe" => Some(Approve::Safe),
+        "all" => Some(Approve::All),
+        _ => None,
+    }
+}
+
+/// The text of a file; nothing when there is none.
+fn read(path: &std::path::Path) -> Result<Option<Arc<SourceFile>>, SettingsError> {
+    match text::read(path, MOST_BYTES)? {
+        Some(text) => Ok(Some(Arc::new(SourceFile::new(path, text.trim_start_matches('\u{feff}'))))),
+        None => Ok(None),
+    }
+}
+
+/// What a file says, and what is to be said about it.
+fn parse(file: &Arc<SourceFile>) -> Result<(Mapping, Vec<Notice>), SettingsError> {
+    let limits =
+        YamlLimits { bytes: usize::try_from(MOST_BYTES).unwrap_or(usize::MAX), ..YamlLimits::default() };
+    let document = yaml::read(file, &limits)?;
+    let mut notices = document.notices;
+    let root = match document.node {
+        None => Mapping::new(),
+        Some(Node { value: NodeValue::Null, .. }) => Mapping::new(),
+        Some(Node { value: NodeValue::Map(mapping), .. }) => mapping,
+        Some(other) => {
+            let message = format!("settings are a mapping, found {}", other.type_name());
+            notices.push(Notice::error(Code::WrongType, &other.place, message));
+            Mapping::new()
+        }
+    };
+    notices.extend(check::check(&root));
+    Ok((root, notices))
+}
+
+/// What holds when nobody says anything.
+fn built_in() -> Mapping {
+    let place = Place::named("built in");
+    let mut root = Mapping::new();
+    for known in KEYS {
+        if let Some(usual) = known.usual {
+            set(&mut root, known.path, Node::text(usual, &place));
+        }
+    }
+    root
+}
+
+/// What the variables of this process say.
+fn variables(environment: &Environment) -> (Mapping, Vec<Notice>) {
+    let (mut root, mut notices) = (Mapping::new(), Vec::new());
+    for known in KEYS {
+        let Some(name) = known.variable else { continue };
+        let Some(value) = environment.get(name).filter(|value| !value.trim().is_empty()) else { continue };
+        let place = Place::named(format!("${name}"));
+        let value = value.trim();
+        let number = value.parse().ok().filter(|_| !matches!(known.shape, Shape::Text | Shape::Choice(_)));
+        let node = match number {
+            Some(number) => Node::new(NodeValue::Number(number, value.into()), place),
+            None => Node::text(value, &place),
+        };
+        check::value(&node, known.path, known.shape, &mut notices);
+        set(&mut root, known.path, node);
+    }
+    (root, notices)
+}
+
+/// Puts a value at a path.
+fn set(root: &mut Mapping, path: &str, node: Node) {
+    match path.split_once('.') {
+        None => put(root, path, node),
+        Some((first, rest)) => {
+            if root.get(first).is_none_or(|entry| entry.node.as_map().is_none()) {
+                put(root, first, Node::map(Mapping::new(), &node.place));
+            }
+            if let Some(below) = root.get_mut(first).and_then(|entry| entry.node.as_map_mut()) {
+                set(below, rest, node);
+            }
+        }
+    }
+}
+
+/// Makes the relative paths of a layer mean the same everywhere.
+fn rebase(root: &mut Mapping, base: &std::path::Path) {
+    let absolute = |node: &mut Node| {
+        if let NodeValue::Text(text) = &mut node.value
+            && is_relative(text)
+        {
+            *text = normalize(&base.join(PathBuf::from(&*text))).display().to_string();
+        }
+    };
+    let section = |root: &mut Mapping, path: &[&str], each: &mut dyn FnMut(&mut Node)| {
+        let mut words = path.iter();
+        let Some(first) = words.next() else { return };
+        let mut node = root.get_mut(*first).map(|entry| &mut entry.node);
+        for word in words {
+            node = node
+                .and_then(Node::as_map_mut)
+                .and_then(|map| map.get_mut(*word))
+                .map(|entry| &mut entry.node);
+        }
+        match node.map(|node| &mut node.value) {
+            Some(NodeValue::List(items)) => items.iter_mut().for_each(&mut *each),
+            Some(NodeValue::Map(mapping)) => mapping.values_mut().for_each(|entry| each(&mut entry.node)),
+            _ => {}
+        }
+    };
+    if let Some(entry) = root.get_mut("bundle").and_then(|entry| entry.node.as_map_mut()?.get_mut("active")) {
+        absolute(&mut entry.node);
+    }
+    for path in [["bundle", "app"], ["bundle", "added"], ["sources", "modules"], ["sources", "bundles"]] {
+        section(root, &path, &mut |node| absolute(node));
+    }
+    let mut source = |node: &mut Node| {
+        if let Some(entry) = node.as_map_mut().and_then(|map| map.get_mut("source")) {
+            absolute(&mut entry.node);
+        }
+    };
+    section(root, &["config", "providers"], &mut source);
+    section(root, &["overrides"], &mut source);
+}

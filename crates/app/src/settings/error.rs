@@ -1,0 +1,103 @@
+//! Why settings cannot be read or changed.
+
+use std::path::PathBuf;
+
+use amplifier_bundle::notice::{Notice, Severity};
+use amplifier_bundle::origin::Place;
+use amplifier_bundle::yaml::YamlError;
+
+use super::files::Scope;
+use crate::files::FileError;
+
+/// Why settings cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("`{}` is {bytes} bytes long; settings have at most {limit}", path.display())]
+    TooLarge { path: PathBuf, bytes: u64, limit: u64 },
+    #[error("`{}` is no text in UTF-8", path.display())]
+    NotText { path: PathBuf },
+    #[error(transparent)]
+    Yaml(#[from] YamlError),
+    /// Values that cannot be meant.
+    #[error("{}", first(.0))]
+    Invalid(Vec<Notice>),
+    #[error("the {} settings cannot be used here: this is your home folder", scope.name())]
+    HomeFolder { scope: Scope },
+    #[error("there is no setting `{path}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    Unknown { path: String, near: Option<String> },
+    #[error("`{path}` takes {expected}, found `{found}`")]
+    Value { path: String, expected: String, found: String },
+    #[error("`{path}` is not set in `{}`", file.display())]
+    NotSet { path: String, file: PathBuf },
+    #[error("the value of `{path}` looks like a secret, and settings are plain text")]
+    Secret { path: String },
+    /// A change that cannot be made without risk to the rest of the file.
+    #[error("{place}: {reason}; nothing was changed")]
+    Unsafe { place: Place, reason: String },
+    #[error("`{}` already lists a provider `{name}`", file.display())]
+    Taken { name: String, file: PathBuf },
+    #[error("no settings list a provider `{name}`")]
+    NoProvider { name: String },
+    #[error("`{}` was changed by somebody else meanwhile", file.display())]
+    Changed { file: PathBuf },
+    #[error("another process holds `{}` for more than {seconds} s", path.display())]
+    Busy { path: PathBuf, seconds: u64 },
+}
+
+impl SettingsError {
+    /// What the person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Invalid(notices) => return worst(notices).and_then(|notice| notice.hint.clone()),
+            Self::Yaml(_) => "`amplifier config edit` opens the file and checks it afterwards",
+            Self::NotText { .. } => "save the file as UTF-8",
+            Self::HomeFolder { .. } => "go to the folder of a project, or use `--global`",
+            Self::Unknown { .. } => "`amplifier config keys` lists all settings",
+            Self::Secret { .. } => {
+                "put it into a variable and write `${NAME}`, or let `amplifier init` keep it"
+            }
+            Self::Unsafe { .. } => "`amplifier config edit` opens the file",
+            Self::Taken { .. } => {
+                "`--id NAME` adds another one beside it; `amplifier provider remove` takes it out"
+            }
+            Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
+            Self::Busy { .. } => "wait for the other process, or end it",
+            Self::File(_) => "`--home DIR` or AMPLIFIER_HOME names a folder you can read and write",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// Everything that is wrong, each with its line and a caret, when that is why.
+    pub fn complaints(&self) -> Vec<String> {
+        match self {
+            Self::Invalid(notices) => notices.iter().map(Notice::render).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The line an error speaks of, with a caret.
+    pub fn excerpt(&self) -> Option<String> {
+        match self {
+            Self::Yaml(error) => error.place.excerpt(),
+            Self::Unsafe { place, .. } => place.excerpt(),
+            _ => None,
+        }
+    }
+
+    /// Whether the person asked for something wrong, or the machine failed.
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::File(_) | Self::Busy { .. })
+    }
+}
+
+fn worst(notices: &[Notice]) -> Option<&Notice> {
+    notices.iter().find(|notice| notice.severity == Severity::Error).or_else(|| notices.first())
+}
+
+fn first(notices: &[Notice]) -> String {
+    worst(notices).map_or_else(|| "the settings are not valid".to_owned(), ToString::to_string)
+}

@@ -1,0 +1,108 @@
+//! Which files settings are read from and written to. It reads none.
+
+use std::path::{Path, PathBuf};
+
+use super::error::SettingsError;
+use crate::env::{self, Environment};
+use crate::paths::Home;
+
+/// The folder of a project's settings.
+const FOLDER: &str = ".amplifier";
+
+/// A file of settings, the lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// For everything this user does.
+    User,
+    /// For everybody who works in the project.
+    Project,
+    /// For this user in this project.
+    Local,
+}
+
+impl Scope {
+    pub const ALL: [Self; 3] = [Self::User, Self::Project, Self::Local];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "global",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// Where the files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsFiles {
+    user: PathBuf,
+    /// The folder above `.amplifier`; nothing where a project cannot have settings.
+    project: Option<PathBuf>,
+    pub(super) working_dir: PathBuf,
+}
+
+impl SettingsFiles {
+    /// The project is the nearest folder with `.amplifier` up to the top of the repository; without one, the top of the
+    /// repository, else the working folder. Outside of a repository nobody's folders further up are looked at.
+    pub fn find(home: &Home, environment: &Environment, working_dir: &Path) -> Self {
+        let here = working_dir.canonicalize().unwrap_or_else(|_| working_dir.to_path_buf());
+        let top = here.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&here);
+        let within = here.ancestors().take_while(|folder| folder.starts_with(top));
+        let own = environment.get(env::HOME).map(PathBuf::from);
+        let own = own.and_then(|own| own.canonicalize().ok());
+        let is_own = |folder: &Path| own.as_deref() == Some(folder);
+        let nearest = within.filter(|folder| !is_own(folder)).find(|folder| folder.join(FOLDER).is_dir());
+        let project = nearest.or_else(|| (!is_own(top)).then_some(top));
+        Self { user: home.settings(), project: project.map(Path::to_path_buf), working_dir: here.clone() }
+    }
+
+    /// The file of a scope, whether it is there or not.
+    pub fn path(&self, scope: Scope) -> Result<PathBuf, SettingsError> {
+        let name = match scope {
+            Scope::User => return Ok(self.user.clone()),
+            Scope::Project => "settings.yaml",
+            Scope::Local => "settings.local.yaml",
+        };
+        let project = self.project.as_ref().ok_or(SettingsError::HomeFolder { scope })?;
+        Ok(project.join(FOLDER).join(name))
+    }
+
+    /// The files that are read, the lowest first.
+    pub fn read_from(&self) -> Vec<(Scope, PathBuf)> {
+        Scope::ALL.into_iter().filter_map(|scope| Some((scope, self.path(scope).ok()?))).collect()
+    }
+
+    /// What relative paths in a file are relative to: the project's folder, or the home.
+    pub(super) fn base(&self, scope: Scope) -> PathBuf {
+        let home = || self.user.parent().map(Path::to_path_buf).unwrap_or_default();
+        match scope {
+            Scope::User => home(),
+            Scope::Project | Scope::Local => self.project.clone().unwrap_or_else(home),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_project_is_the_nearest_folder_with_settings_and_never_the_persons_home() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["me/.amplifier", "me/repo/.git", "me/repo/a/b", "me/loose/x", "me/repo/a/.amplifier"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let me = root.join("me").display().to_string();
+        let environment = Environment::Fixed([("HOME".to_owned(), me)].into());
+        let project = |at: &str| SettingsFiles::find(&Home::new("/h"), &environment, &root.join(at)).project;
+        assert_eq!(project("me/repo/a/b"), Some(root.join("me/repo/a")));
+        assert_eq!(project("me/repo"), Some(root.join("me/repo")));
+        // Outside of a repository a folder stands for itself.
+        assert_eq!(project("me/loose/x"), Some(root.join("me/loose/x")));
+        assert_eq!(project("me"), None);
+        let files = SettingsFiles::find(&Home::new("/h"), &environment, &root.join("me"));
+        assert!(files.path(Scope::Local).is_err());
+        assert_eq!(files.read_from(), [(Scope::User, PathBuf::from("/h/settings.yaml"))]);
+    }
+}

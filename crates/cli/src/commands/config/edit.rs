@@ -1,0 +1,90 @@
+//! `amplifier config edit`: a copy goes to the editor, and comes back only when it makes sense.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use amplifier_app::env;
+use amplifier_app::files::create_private_dir;
+use amplifier_app::library::Access;
+use amplifier_app::settings::{Editor, SettingsError};
+
+use super::{editor, shown};
+use crate::args::ConfigEditArgs;
+use crate::commands::load;
+use crate::exit::Exit;
+use crate::render;
+
+/// `amplifier config edit`.
+pub fn edit(args: &ConfigEditArgs, access: &Access) -> Result<Exit, SettingsError> {
+    let editor = editor(access, args.scope.scope())?;
+    let file = editor.file().to_owned();
+    let Some(program) = [env::VISUAL, env::EDITOR]
+        .into_iter()
+        .filter_map(|name| access.environment.get(name))
+        .find(|program| !program.trim().is_empty())
+    else {
+        render::note("error: no editor is named: neither `VISUAL` nor `EDITOR` is set");
+        render::note(&format!("  hint: the file is `{}`", shown(&file, access)));
+        return Ok(Exit::Usage);
+    };
+    let before = editor.text()?;
+    let copy = copy_beside(&file);
+    let outcome = through(&program, &copy, &before);
+    let after = match outcome {
+        Ok(after) => after,
+        Err(problem) => {
+            render::note(&format!("error: {problem}"));
+            render::note("  hint: `VISUAL` or `EDITOR` names the program; nothing was changed");
+            return Ok(Exit::Failure);
+        }
+    };
+    if after == before {
+        std::fs::remove_file(&copy).ok();
+        render::out("nothing was changed");
+        return Ok(Exit::Success);
+    }
+    Ok(keep(&editor, (&before, &after), &copy, access))
+}
+
+/// Beside the file, so that an editor sees its ending and knows what it is.
+fn copy_beside(file: &Path) -> PathBuf {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    file.with_file_name(format!("edit-{}-{name}", std::process::id()))
+}
+
+/// Shows a text in the editor; gives what became of it.
+fn through(program: &str, copy: &Path, text: &str) -> Result<String, String> {
+    if let Some(folder) = copy.parent() {
+        create_private_dir(folder).map_err(|error| error.to_string())?;
+    }
+    let failed = |error: std::io::Error| format!("`{}` cannot be used: {error}", copy.display());
+    std::fs::write(copy, text).map_err(failed)?;
+    // An editor is often named with its flags, as in `code --wait`.
+    let mut words = program.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    let status = command.args(words).arg(copy).status();
+    let problem = match status {
+        Ok(status) if status.success() => return std::fs::read_to_string(copy).map_err(failed),
+        Ok(status) => format!("the editor `{program}` ended with {status}"),
+        Err(error) => format!("the editor `{program}` cannot be started: {error}"),
+    };
+    std::fs::remove_file(copy).ok();
+    Err(problem)
+}
+
+fn keep(editor: &Editor, (before, after): (&str, &str), copy: &Path, access: &Access) -> Exit {
+    let shown_file = shown(editor.file(), access);
+    match editor.replace(before, after) {
+        Ok(()) => {
+            std::fs::remove_file(copy).ok();
+            render::out(&format!("`{shown_file}` is changed"));
+            Exit::Success
+        }
+        Err(error) => {
+            let exit = load::refuse_settings(&error);
+            let copy = shown(copy, access);
+            render::note(&format!("`{shown_file}` stays as it was; what you wrote is kept in `{copy}`"));
+            exit
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Going on: `amplifier continue`, `amplifier resume`, and what changed meanwhile.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Ran, read};
+
+fn plan(responses: &Value) -> Value {
+    json!({
+        "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+        "providers": [{"module": "provider-mock", "config": {"responses": responses}}],
+    })
+}
+
+fn bundle(answer: &str) -> String {
+    format!(
+        "---\nbundle: {{name: mine}}\nsession: {{orchestrator: loop-basic, context: context-simple}}\n\
+         providers:\n  - module: provider-mock\n    config: {{responses: [\"{answer}\"]}}\n---\nBe brief.\n"
+    )
+}
+
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    ran
+}
+
+fn ids(desk: &Desk) -> Vec<String> {
+    desk.sessions().iter().map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_last_used_session_of_the_folder_goes_on() {
+    let desk = Desk::new();
+    desk.plan("a.json", &plan(&json!(["yes"])));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "older"]));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "newer"]));
+    let older = ids(&desk).remove(0);
+    let ran = ok(desk.amplifier(&["continue", "go on"]));
+    assert_eq!(ran.stdout, "yes\n");
+    assert!(ran.stderr.contains("newer"), "{}", ran.stderr);
+    // What is used becomes the last used.
+    ok(desk.amplifier(&["run", "--resume", &older[..18], "again"]));
+    let ran = ok(desk.amplifier_with_input(&["continue"], b"from a pipe"));
+    assert!(ran.stderr.contains("older"), "{}", ran.stderr);
+    let ran = ok(desk.amplifier_with_input(&["resume"], b"once more"));
+    assert!(ran.stderr.contains("nobody is there to pick") && ran.stderr.contains("older"), "{}", ran.stderr);
+    assert_eq!(ids(&desk).len(), 2);
+    assert_eq!(desk.amplifier(&["continue", "--resume", &older, "x"]).code, 2);
+    // Below the folder is another one: its sessions are seen from here, not the other way round.
+    std::fs::create_dir(desk.work().join("below")).unwrap();
+    let ran =
+        Ran::of(desk.command(&["continue", "x"]).current_dir(desk.work().join("below")).output().unwrap());
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+}
+
+#[test]
+fn a_bundle_that_changed_is_told_and_taken_when_asked() {
+    let desk = Desk::new();
+    desk.file("b/bundle.md", bundle("old words"));
+    ok(desk.amplifier(&["run", "--bundle", "b", "hi"]));
+    let same = ok(desk.amplifier(&["continue", "hi"]));
+    assert!(!same.stderr.contains("changed"), "{}", same.stderr);
+    desk.file("b/bundle.md", bundle("new words"));
+    let told = ok(desk.amplifier(&["continue", "hi"]));
+    assert_eq!(told.stdout, "old words\n", "it goes on with the plan it ran with");
+    assert!(told.stderr.contains("bundle `b` changed since this session began"), "{}", told.stderr);
+    let taken = ok(desk.amplifier(&["continue", "--force-bundle", "hi"]));
+    assert_eq!(taken.stdout, "new words\n");
+    let after = ok(desk.amplifier(&["continue", "hi"]));
+    assert_eq!(after.stdout, "new words\n");
+    assert!(!after.stderr.contains("changed"), "{}", after.stderr);
+    std::fs::remove_dir_all(desk.work().join("b")).unwrap();
+    let gone = ok(desk.amplifier(&["continue", "hi"]));
+    assert_eq!(gone.stdout, "new words\n", "a session needs its bundle no more");
+    assert!(gone.stderr.contains("cannot be compared"), "{}", gone.stderr);
+}
+
+#[test]
+fn a_session_in_use_is_refused_by_name_and_can_still_be_read() {
+    let desk = Desk::new();
+    desk.plan("slow.json", &plan(&json!(["first", {"text": "late", "delay_ms": 600_000}])));
+    desk.plan("now.json", &plan(&json!(["first"])));
+    ok(desk.amplifier(&["run", "--plan", "now.json", "hello"]));
+    let id = ids(&desk).remove(0);
+    desk.plan("slow.json", &plan(&json!([{"text": "late", "delay_ms": 600_000}])));
+    let mut running = desk.spawn(&["run", "--resume", &id, "--plan", "slow.json", "wait"]);
+    let journal = desk.sessions().remove(0).join("events.jsonl");
+    let began = Instant::now();
+    while !read(&journal).contains("wait") {
+        assert!(began.elapsed() < Duration::from_secs(60), "the turn never began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let listed = desk.amplifier(&["session", "list", "--output", "json"]);
+    let refused = desk.amplifier(&["run", "--resume", &id, "me too"]);
+    let forked = desk.amplifier(&["session", "fork", &id]);
+    let shown = desk.amplifier(&["session", "show", &id]);
+    let deleted = desk.amplifier(&["session", "delete", &id, "--yes"]);
+    let cleaned = desk.amplifier(&["session", "cleanup", "--days", "0", "--dry-run"]);
+    let pid = running.id();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(listed.json()["sessions"][0]["in_use_by"]["pid"], json!(pid), "{}", listed.seen());
+    for refused in [&refused, &deleted] {
+        assert_eq!(refused.code, 1, "{}", refused.seen());
+        assert!(refused.stderr.contains(&format!("process {pid}")), "{}", refused.stderr);
+    }
+    assert!(shown.stdout.contains("in use by") && shown.stdout.contains("did not end"), "{}", shown.seen());
+    assert!(!cleaned.stdout.contains("hello"), "what is in use is not old: {}", cleaned.seen());
+    // The fork has the turns that had ended.
+    let fork = ok(forked).stdout.trim().to_owned();
+    let shown = ok(desk.amplifier(&["session", "show", &fork, "--output", "json"])).json();
+    assert_eq!(shown["turns"], json!(1), "{shown}");
+    // The killed one is found as it was, with the turn that did not end.
+    let listed = ok(desk.amplifier(&["session", "list", "--output", "json"])).json();
+    let killed =
+        listed["sessions"].as_array().unwrap().iter().find(|session| session["session_id"] == json!(id));
+    assert_eq!((&killed.unwrap()["turns"], &killed.unwrap()["status"]), (&json!(2), &json!("running")));
+}
