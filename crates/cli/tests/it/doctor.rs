@@ -30,7 +30,7 @@ fn a_problem_is_told_with_its_cure_and_an_exit_code() {
     let ran = desk.with_git(&["doctor", "--offline"]);
     assert_eq!(ran.code, 1, "{}", ran.seen());
     assert!(ran.stdout.contains("\n  problem settings      "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\n                        cure: mend `"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n                        cure: `amplifier config edit`"), "{}", ran.stdout);
     assert!(ran.stdout.lines().last().unwrap().starts_with("one problem, "), "{}", ran.stdout);
     let told = desk.with_git(&["doctor", "--offline", "--output", "json"]);
     assert_eq!((told.code, &told.json()["passed"]), (1, &Value::Bool(false)));
