@@ -183,6 +183,16 @@ async fn a_writer_at_work_does_not_keep_others_from_the_views() {
 }
 
 #[test]
+fn w23_a_session_is_never_made_over_another() {
+    let fixture = fixture();
+    let id = "s".parse().unwrap();
+    std::fs::write(fixture.folder.events(), "kept").unwrap();
+    let error = fixture.store.create(&id, &plan()).unwrap_err();
+    assert!(matches!(error, StoreError::Exists { .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(fixture.folder.events()).unwrap(), "kept");
+}
+
+#[test]
 fn the_history_is_read_from_the_views_and_is_that_of_the_whole_journal() {
     let Fixture { folder, _dir, .. } = fixture();
     let started = |seq, turn, id: &str, operation: &str| {

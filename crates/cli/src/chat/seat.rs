@@ -12,7 +12,8 @@ use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
-    ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare, sessions,
+    ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare,
+    sessions,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
@@ -53,6 +54,7 @@ pub struct Move {
     which: Which,
     prompt: Option<PromptParts>,
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
+    lock: Option<Arc<BundleLock>>,
     origin: Option<SessionOrigin>,
     made_of: String,
     /// What is said when it is done.
@@ -126,6 +128,7 @@ impl Seat {
             which: Which::Resume(id, Some(Box::new(plan))),
             prompt: None,
             resolver,
+            lock: None,
             origin: None,
             made_of,
             told,
@@ -143,6 +146,7 @@ impl Seat {
             which: start.which,
             prompt: start.prompt,
             resolver: start.resolver,
+            lock: start.lock,
             origin: start.origin,
             made_of,
             told,
@@ -152,13 +156,29 @@ impl Seat {
     /// A copy of this session.
     pub fn copy(&self, id: SessionId, told: String) -> Move {
         let (resolver, made_of) = (self.resolver.clone(), self.made_of.clone());
-        Move { which: Which::Resume(id, None), prompt: None, resolver, origin: None, made_of, told }
+        Move {
+            which: Which::Resume(id, None),
+            prompt: None,
+            resolver,
+            lock: None,
+            origin: None,
+            made_of,
+            told,
+        }
     }
 
     /// Another session, as it was.
     pub fn other(&self, id: SessionId, told: String) -> Move {
         let made_of = format!("session {}", short(&id));
-        Move { which: Which::Resume(id, None), prompt: None, resolver: None, origin: None, made_of, told }
+        Move {
+            which: Which::Resume(id, None),
+            prompt: None,
+            resolver: None,
+            lock: None,
+            origin: None,
+            made_of,
+            told,
+        }
     }
 
     /// Leaves the session for another one, or for itself in another form. Where that does not open, the old one is opened
@@ -171,8 +191,8 @@ impl Seat {
         self.opened.session.cleanup().await;
         // Only one may write to a session: the old one lets go first.
         drop(self.opened);
-        let Move { which, prompt, resolver, origin, made_of, told } = to;
-        let parts = Parts { prompt, resolver: resolver.clone(), origin };
+        let Move { which, prompt, resolver, lock, origin, made_of, told } = to;
+        let parts = Parts { prompt, resolver: resolver.clone(), lock, origin };
         let request =
             |which, parts| request(&self.access, &self.args, self.wires.ports(&self.approvals), which, parts);
         let outcome = match open(request(which, parts)).await {
@@ -322,6 +342,7 @@ fn forget(home: Home, id: &SessionId) -> Option<String> {
 struct Parts {
     prompt: Option<PromptParts>,
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
+    lock: Option<Arc<BundleLock>>,
     origin: Option<SessionOrigin>,
 }
 
@@ -337,6 +358,7 @@ fn request(access: &Access, args: &StartArgs, ports: Ports, which: Which, parts:
         tap: ports.tap,
         prompt: parts.prompt,
         resolver: parts.resolver,
+        lock: parts.lock,
         origin: parts.origin,
     }
 }
