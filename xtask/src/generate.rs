@@ -29,6 +29,8 @@ fn pages(workspace: &Workspace) -> Result<Vec<Page>, TaskError> {
         Page { path: "schemas/settings.schema.json", text: settings::schema(workspace)? },
         Page { path: "schemas/bundle.schema.json", text: bundles::bundle()? },
         Page { path: "schemas/agent.schema.json", text: bundles::agent()? },
+        Page { path: "schemas/profile.schema.json", text: bundles::profile()? },
+        Page { path: "schemas/mount-plan.schema.json", text: bundles::plan()? },
         Page { path: "schemas/run-jsonl.schema.json", text: run::lines()? },
     ])
 }

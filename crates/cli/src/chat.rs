@@ -246,8 +246,13 @@ impl Chat {
     fn say(&mut self, text: &str, style: Style) {
         let room = view::room(&self.screen);
         let text = markdown::safe(text);
-        let lines = text.lines().flat_map(|line| wrap(&[Span::new(line, style)], room, &Margin::default()));
-        let lines: Vec<Line> = lines.collect();
+        let wrapped = |line: &str| {
+            let words = line.trim_start_matches(' ');
+            // What goes on in the next line stands below its beginning.
+            let indent = vec![Span::plain(" ".repeat(line.len() - words.len()))];
+            wrap(&[Span::new(words, style)], room, &Margin { first: indent.clone(), rest: indent })
+        };
+        let lines: Vec<Line> = text.lines().flat_map(wrapped).collect();
         self.show(&lines);
     }
 

@@ -9,7 +9,7 @@ use amplifier_app::open::{AppError, find_home};
 use amplifier_app::prepare::{self, BundleFault, PlanFile, PrepareOptions, PreparedBundle};
 use amplifier_app::profiles::PreparedProfile;
 use amplifier_app::settings::{Settings, SettingsError, SettingsFiles, Target};
-use amplifier_app::{Notice, Severity};
+use amplifier_app::{BundleLock, Notice, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
 
 use super::profile;
@@ -212,6 +212,14 @@ impl Chosen {
         let options = PrepareOptions { target: Target::Session, ..options };
         let bundle = bundle(choice.bundle.as_deref(), access, options).await?;
         Ok(Self::Bundle(Box::new(bundle)))
+    }
+
+    /// What exactly its sources are, where that is locked.
+    pub fn lock(&self) -> Option<Arc<BundleLock>> {
+        match self {
+            Self::Bundle(bundle) => bundle.lock(),
+            Self::File(_) | Self::Profile(_) => None,
+        }
     }
 
     /// The typed plan; what is worth telling is told.

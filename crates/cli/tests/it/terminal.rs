@@ -86,6 +86,11 @@ impl Terminal {
         self.seen.0.lock().unwrap().text()
     }
 
+    /// Looks at the screen with its colours.
+    pub fn with_screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.seen.0.lock().unwrap().screen.screen())
+    }
+
     /// Everything that came, as it came.
     pub fn bytes(&self) -> Vec<u8> {
         self.seen.0.lock().unwrap().bytes.clone()
