@@ -172,16 +172,17 @@ impl CapabilityCall for OfferedVariables {
                 format!("`{name}` is not offered to modules; put `${{{name}}}` into the config instead");
             return Err(CapabilityError::Failed { name: "environment.variable".to_owned(), message });
         }
-        let (environment, name) = (self.0.clone(), name.to_owned());
         // A keyring may ask the person first; nobody else shall wait for the answer.
-        let value = match environment {
-            Environment::WithKeys(..) => tokio::task::spawn_blocking(move || environment.get(&name))
-                .await
-                .map_err(|error| CapabilityError::Failed {
-                    name: "environment.variable".to_owned(),
-                    message: error.to_string(),
-                })?,
-            plain => plain.get(&name),
+        let waits = matches!(&self.0, Environment::WithKeys(_, keys) if keys.asks_keyring(name));
+        let value = if waits {
+            let (environment, name) = (self.0.clone(), name.to_owned());
+            let asked = tokio::task::spawn_blocking(move || environment.get(&name)).await;
+            asked.map_err(|error| {
+                let (name, message) = ("environment.variable".to_owned(), error.to_string());
+                CapabilityError::Failed { name, message }
+            })?
+        } else {
+            self.0.get(name)
         };
         Ok(value.map_or(Value::Null, Value::String))
     }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use amplifier_bundle::notice::{Notice, Severity};
+use amplifier_bundle::notice::Severity;
 use amplifier_sources::fetch::Freshness;
 
 use super::{Check, Finding, Patient, chain, count, some};
@@ -11,7 +11,6 @@ use crate::library::Access;
 use crate::prepare::{BundleFault, PrepareOptions, current, prepare_bundle};
 use crate::profiles;
 use crate::registry::Registry;
-use crate::settings::{Settings, SettingsFiles};
 use crate::settings::{Settings, SettingsFiles};
 
 /// Below this nothing works for long, and below that it is time to know.

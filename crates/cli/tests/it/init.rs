@@ -149,7 +149,6 @@ fn a_provider_without_a_key_says_what_is_missing() {
         &["provider", "add", "nobody"],
         &["provider", "add"],
         &["provider", "add", "anthropic", "--key-stdin"],
-        &["provider", "add", "anthropic", "--key-stdin", "--store", "keyring"],
         &["provider", "remove", "anthropic"],
     ];
     let told: Vec<_> = steps
@@ -193,7 +192,7 @@ fn at_a_terminal_everything_is_asked_and_the_key_is_not_seen() {
     terminal.types("nobody\r");
     terminal.sees("`nobody` is none of them.");
     terminal.types("chat-completions\r");
-    terminal.sees("Where is the service? (URL): ");
+    terminal.sees("Where is the service? (URL):");
     terminal.types(&format!("{}\r", server.url()));
     terminal.sees("The key (not shown");
     terminal.types(&format!("{KEY}x\u{7f}\r"));
