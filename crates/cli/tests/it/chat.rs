@@ -131,6 +131,7 @@ fn a_write_is_asked_about_with_its_diff_and_shown_when_it_is_done() {
     let terminal = open(&desk, WIDE);
     terminal.types("change it\r");
     terminal.sees("y once");
+    terminal.prompt();
     insta::assert_snapshot!("chat_question", steady(&desk, &terminal.screen()));
     // Not an answer: asked again, and nothing was done.
     terminal.types("perhaps\r");
