@@ -280,9 +280,7 @@ impl Chat {
 
 /// An answer as the chat shows it, for a command that prints one on a terminal.
 pub fn rendered(answer: &str, colour: Colour) -> String {
-    const USUAL: u16 = 80;
-    let columns = crossterm::terminal::size().map_or(USUAL, |(columns, _)| columns);
-    let mut stream = markdown::Stream::new(usize::from(columns).saturating_sub(1));
+    let mut stream = markdown::Stream::new(screen::terminal_size().0.saturating_sub(1));
     let mut lines = stream.push(answer);
     lines.extend(stream.finish());
     lines.iter().map(|line| paint::written(line, colour)).collect::<Vec<_>>().join("\n")

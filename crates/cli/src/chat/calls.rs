@@ -15,6 +15,8 @@ const KEPT: usize = 200;
 const KEPT_BYTES: usize = 256 * 1024;
 /// Lines of a diff that are shown without being asked for.
 const DIFF_LINES: usize = 16;
+/// How much is told of why a call failed, in columns.
+const REASON: usize = 240;
 /// Keys of inputs that say the most, the first that is there counts.
 const TELLING: [&str; 14] = [
     "command",
@@ -130,7 +132,7 @@ impl Call {
         let Some(end) = &self.end else { return Vec::new() };
         if end.well == Well::Failed {
             let first = safe(&end.text).lines().next().unwrap_or_default().to_owned();
-            return vec![vec![Span::new(format!("  {first}"), Style::of(Hue::Red))]];
+            return vec![vec![Span::new(shortened(&first, REASON), Style::of(Hue::Red))]];
         }
         let Some(diff) = &end.diff else { return Vec::new() };
         let lines = diff_lines(diff);

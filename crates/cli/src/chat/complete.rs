@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(offered("ask @agent:ex"), ["@agent:explorer"]);
         assert_eq!(offered("/model b"), ["big"]);
         assert_eq!(offered("/mode p"), ["plan"]);
-        assert_eq!(offered("/help mod"), ["mode", "model"]);
+        assert_eq!(offered("/help mod"), ["model", "mode"]);
         assert!(offered("no command here").is_empty());
         assert!(offered("look at a").is_empty());
     }

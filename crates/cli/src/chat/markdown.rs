@@ -17,14 +17,35 @@ use block::render;
 /// How much of an unfinished block is rendered for a look at it; of more only the end is shown.
 const DRAFT: usize = 4_000;
 
-/// Text without what could steer the terminal.
+/// Text without what could steer the terminal: no sequences, no control characters, no tabs.
 pub fn safe(text: &str) -> Cow<'_, str> {
-    let clean = sanitize(text);
-    if clean.contains(['\t', '\r']) {
-        Cow::Owned(clean.replace('\r', "").replace('\t', "    "))
-    } else {
-        clean
+    let text =
+        if text.contains('\u{1b}') { Cow::Owned(without_sequences(text)) } else { Cow::Borrowed(text) };
+    let text = match text {
+        Cow::Borrowed(text) => sanitize(text),
+        Cow::Owned(text) => Cow::Owned(sanitize(&text).into_owned()),
+    };
+    if text.contains(['\t', '\r']) { Cow::Owned(text.replace('\r', "").replace('\t', "    ")) } else { text }
+}
+
+/// Colours of a program's output, and worse: without their first character the rest would stand there as text.
+fn without_sequences(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            // Parameters, then one letter.
+            Some('[') => drop(chars.find(|c| matches!(c, '@'..='~'))),
+            // A string with an end of its own; without one nothing of the rest can be told from it.
+            Some(']' | 'P' | 'X' | '^' | '_') => drop(chars.find(|c| matches!(c, '\u{7}' | '\\' | '\u{9c}'))),
+            _ => {}
+        }
     }
+    out
 }
 
 /// An answer that is still coming.

@@ -63,12 +63,10 @@ impl Screen {
 
     /// Columns and rows.
     pub fn size(&self) -> (usize, usize) {
-        let (columns, rows) = match self.face {
-            Face::Full | Face::Dumb => crossterm::terminal::size().unwrap_or(USUAL),
-            Face::Pipe => USUAL,
-        };
-        let known = |size: u16, usual: u16| usize::from(if size == 0 { usual } else { size });
-        (known(columns, USUAL.0), known(rows, USUAL.1))
+        match self.face {
+            Face::Full | Face::Dumb => terminal_size(),
+            Face::Pipe => (usize::from(USUAL.0), usize::from(USUAL.1)),
+        }
     }
 
     pub fn columns(&self) -> usize {
@@ -183,6 +181,13 @@ impl Screen {
         let sent = write!(stdout, "\u{1b}[?2026h{frame}\u{1b}[?2026l").and_then(|()| stdout.flush());
         drop(sent);
     }
+}
+
+/// Columns and rows of the terminal; the usual ones where it does not tell.
+pub fn terminal_size() -> (usize, usize) {
+    let (columns, rows) = crossterm::terminal::size().unwrap_or(USUAL);
+    let known = |size: u16, usual: u16| usize::from(if size == 0 { usual } else { size });
+    (known(columns, USUAL.0), known(rows, USUAL.1))
 }
 
 /// Whether the cursor is seen.

@@ -13,7 +13,7 @@ use tokio::time::MissedTickBehavior;
 use super::calls::one_line;
 use super::draft::Meant;
 use super::input::Typed;
-use super::paint::{Hue, Line, Span, Style};
+use super::paint::{Hue, Line, Style};
 use super::screen::Face;
 use super::tap::Seen;
 use super::view::View;
@@ -134,7 +134,8 @@ impl Chat {
             return self.screen.end_raw();
         }
         let line = usage(&before.0, &status, before.1, self.seat.opened.cost());
-        self.show(&[Line::new(), vec![Span::new(line, Style::DIM)]]);
+        self.screen.note(&[Line::new()]);
+        self.say(&line, Style::DIM);
     }
 }
 
@@ -268,7 +269,10 @@ fn usage(
     let mut parts = vec![format!("{} in", tokens(sent)), format!("{} out", tokens(received))];
     if let Some(cost) = cost {
         let nanos = cost.as_nanos().saturating_sub(cost_before.map(Usd::as_nanos).unwrap_or_default());
-        parts.push(format!("{} (session {})", dollars(nanos), dollars(cost.as_nanos())));
+        parts.push(dollars(nanos));
+        if nanos != cost.as_nanos() {
+            parts.push(format!("{} in all", dollars(cost.as_nanos())));
+        }
     }
     parts.join(" · ")
 }

@@ -193,7 +193,12 @@ impl<'a> View<'a> {
         let well = if success == Success::Yes { Well::Done } else { Well::Failed };
         let Some(call) = self.memory.calls.end(id, well, text, diff) else { return };
         let mut lines = vec![call.line(room, "")];
-        lines.extend(call.below().iter().map(|line| super::paint::cut(line, room)));
+        let indent = Margin { first: vec![Span::plain("  ")], rest: vec![Span::plain("  ")] };
+        lines.extend(call.below().iter().flat_map(|line| match well {
+            // A diff stays line by line; why something failed is read to its end.
+            Well::Done => vec![super::paint::cut(line, room)],
+            Well::Failed => wrap(line, room, &indent),
+        }));
         self.part(Kind::Call);
         self.screen.note(&lines);
     }

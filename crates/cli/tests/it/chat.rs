@@ -41,7 +41,14 @@ fn steady(desk: &Desk, screen: &str) -> String {
         text = text.replace(&id, "SESSION").replace(&id[..13], "SESSION");
     }
     text = text.replace(&desk.work().canonicalize().unwrap().display().to_string(), "WORK");
-    without_times(&text)
+    // Results name the folder, so their sizes differ too.
+    let sized = |line: &str| match line.rsplit_once(" · ") {
+        Some((before, size)) if size.contains(" #") => {
+            format!("{before} · SIZE{}", &size[size.find(" #").unwrap()..])
+        }
+        _ => line.to_owned(),
+    };
+    without_times(&text.lines().map(sized).collect::<Vec<_>>().join("\n"))
 }
 
 /// Numbers of seconds and minutes differ from run to run.
@@ -124,6 +131,7 @@ fn a_write_is_asked_about_with_its_diff_and_shown_when_it_is_done() {
     let terminal = open(&desk, WIDE);
     terminal.types("change it\r");
     terminal.sees("y once");
+    terminal.prompt();
     insta::assert_snapshot!("chat_question", steady(&desk, &terminal.screen()));
     // Not an answer: asked again, and nothing was done.
     terminal.types("perhaps\r");
@@ -277,7 +285,7 @@ fn a_turn_reads_well_in_a_narrow_terminal() {
 fn a_dumb_terminal_gets_plain_lines() {
     let desk = desk(json!(["Hello **there**."]), json!({}));
     let mut terminal = Terminal::open(&desk, &["--plan", "plan.json"], WIDE, "dumb");
-    terminal.sees("> ");
+    terminal.prompt();
     terminal.types("hi\n");
     terminal.sees("Hello there.");
     terminal.types("exit\n");

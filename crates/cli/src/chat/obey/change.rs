@@ -99,6 +99,7 @@ impl Chat {
             ))
         });
         let (result, next) = self.watch(work).await;
+        self.screen.end_raw();
         match result {
             Some(Ok(_)) => {}
             Some(Err(error)) => self.fault(&error, None),
