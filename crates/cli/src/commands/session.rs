@@ -98,7 +98,7 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         render::json(&json!({ "sessions": sessions, "total": listing.total }));
         return Ok(Exit::Success);
     }
-    if listing.sessions.is_empty() {
+    if listing.total == 0 {
         match &scope.project {
             Some(project) => {
                 render::out(&format!("no session was started in `{}` or below it", project.display()));

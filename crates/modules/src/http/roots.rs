@@ -74,12 +74,12 @@ mod tests {
     use super::*;
 
     /// Of 127.0.0.1, signed by itself, and good for a hundred years.
-    const SELF_MADE: &str = "MIIBkDCCATagAwIBAgIUAvtT8Vw/FqA4Gdd8J4otVhCaVS4wCgYIKoZIzj0EAwIwFDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEx\
-        NjA1MzM0MFoYDzIxMjYxMDIzMDUzMzQwWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAS43A4h\
-        AaMXCt7RO1O+ZouFr2Epio/BwdehYMCw0j0uHhD5+JOX+v5ErL5mLJAzgK5WKm9frAD34yfLZQlXFSVzo2QwYjAdBgNVHQ4EFgQUCRAS\
-        kRGpvs2V5CgPoQM8SURuK7MwHwYDVR0jBBgwFoAUCRASkRGpvs2V5CgPoQM8SURuK7MwDwYDVR0TAQH/BAUwAwEB/zAPBgNVHREECDAG\
-        hwR/AAABMAoGCCqGSM49BAMCA0gAMEUCIQCzY9pDaWrQak4OLDLbZ6h4sQ2pk1SRq38PMfdWPYw0bgIgKMfoUpx7FETtGXCBjZ6++1g5\
-        sUuubNdS0EYQrH4YH+s=";
+    const SELF_MADE: &str = "MIIBjjCCATOgAwIBAgIUFGrhwj/46J5tr9PPlUtFtEP89WwwCgYIKoZIzj0EAwIwFDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEx\
+        NjA2MTgwMloYDzIxMjYxMDIzMDYxODAyWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASGH2SC\
+        Z/nDk6zjGaPY3qVQw7Y+kN+l9kolAkLm4cYDWby9zueF07/3Wef2mrYYFcAL0RK0o4GO9W69UIUL7arJo2EwXzAdBgNVHQ4EFgQUKxhX\
+        YSgHYaZffBXhKRFwg6LufscwHwYDVR0jBBgwFoAUKxhXYSgHYaZffBXhKRFwg6LufscwDwYDVR0RBAgwBocEfwAAATAMBgNVHRMBAf8E\
+        AjAAMAoGCCqGSM49BAMCA0kAMEYCIQCBf+wsKfFSp7ogjDIH84ama/DUGaHbUVrcRMw/GXgbCAIhAPD8tOS+0ho4pttX3XnO5qBAGhxj\
+        gC98J7lou3MnqsOy";
 
     #[test]
     fn roots_are_read_when_a_server_shows_its_certificate_and_one_of_its_own_making_is_refused() {

@@ -21,13 +21,14 @@ pub(super) struct Stage {
     root: PathBuf,
     program: PathBuf,
     server: String,
-    plan: Value,
+    // What `amplifier module list` says.
+    modules: Vec<Value>,
 }
 
 /// A session on the disk.
 pub(super) struct Kept {
     id: String,
-    messages: usize,
+    results: u64,
 }
 
 impl Stage {
@@ -37,14 +38,16 @@ impl Stage {
         if root.exists() {
             fs::remove_dir_all(&root).map_err(|source| TaskError::Write { path: root.clone(), source })?;
         }
-        let stage = Self { plan: Value::Null, root, program: program.to_owned(), server: server.to_owned() };
+        let stage =
+            Self { modules: Vec::new(), root, program: program.to_owned(), server: server.to_owned() };
         stage.write("work/notes.txt", &"A line of notes, as people write them.\n".repeat(20))?;
         let mut command = Command::new(program);
         command.args(["module", "list", "--output", "json"]);
         let listed = capture_quietly(&mut command, LIMIT)?.stdout;
         let listed: Value = serde_json::from_str(&listed)
             .map_err(|source| TaskError::Printed { command: "amplifier module list".to_owned(), source })?;
-        Ok(Self { plan: plan(&listed), ..stage })
+        let modules = listed.get("modules").and_then(Value::as_array).cloned().unwrap_or_default();
+        Ok(Self { modules, ..stage })
     }
 
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, TaskError> {
@@ -70,6 +73,26 @@ impl Stage {
         self.root.join("homes").join(name)
     }
 
+    /// Every tool and every hook that needs nothing from outside, with a streaming loop.
+    fn plan(&self, model: &str) -> Value {
+        let text = |module: &Value, key: &str| module.get(key).and_then(Value::as_str).map(str::to_owned);
+        let of = |kind: &str| -> Vec<Value> {
+            let all = self.modules.iter().filter(|module| text(module, "type").as_deref() == Some(kind));
+            let ids = all.filter_map(|module| text(module, "id"));
+            // Without servers of somebody it does nothing, and says so.
+            let ids = ids.filter(|id| *id != "tool-mcp");
+            ids.map(|id| json!({"module": id, "config": config(&id)})).collect()
+        };
+        let config = json!({"api_key": "none", "base_url": self.server, "model": model});
+        json!({
+            "session": {"orchestrator": {"module": "loop-streaming", "config": {"max_iterations": 1_000}},
+                "context": {"module": "context-simple"}},
+            "providers": [{"module": "provider-chat-completions", "config": config}],
+            "tools": of("tool"),
+            "hooks": of("hook"),
+        })
+    }
+
     fn amplifier(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--home").arg(self.root.join("home")).args(arguments);
@@ -79,9 +102,7 @@ impl Stage {
 
     /// One prompt with the standard modules and this model.
     pub(super) fn run(&self, model: &str) -> Command {
-        let mut plan = self.plan.clone();
-        plan["providers"][0]["config"]["model"] = json!(model);
-        plan["providers"][0]["config"]["base_url"] = json!(self.server);
+        let plan = self.plan(model);
         let file = format!("plan-{model}.json");
         // A plan that could not be written is told by the program that reads it.
         drop(self.write(&file, &plan.to_string()));
@@ -102,9 +123,9 @@ impl Stage {
         let printed = capture_quietly(&mut self.run(LONG), LIMIT)?.stdout;
         let summary: Value = serde_json::from_str(&printed)
             .map_err(|source| TaskError::Printed { command: "amplifier run".to_owned(), source })?;
-        let id = summary["session_id"].as_str().unwrap_or_default().to_owned();
-        let calls = summary["tool_calls"].as_u64().and_then(|calls| usize::try_from(calls).ok());
-        Ok(Kept { id, messages: calls.unwrap_or(0) })
+        let id = summary.get("session_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let calls = summary.get("tool_calls").and_then(Value::as_u64);
+        Ok(Kept { id, results: calls.unwrap_or(0) })
     }
 
     /// Fills the home with copies of a short session under other ids. Only lists look at them.
@@ -121,7 +142,7 @@ impl Stage {
                 self.write(&format!("home/state/sessions/{id}/{file}"), &text.replace(&template, &id))?;
             }
         }
-        Ok(format!("resume: {} tool results in the session; list: {sessions} sessions", long.messages))
+        Ok(format!("resume: {} tool results in the session; list: {sessions} sessions", long.results))
     }
 
     /// The newest session that is not the long one.
@@ -173,23 +194,6 @@ impl Stage {
 fn other_id(id: &str, number: usize) -> String {
     let keep = id.len().saturating_sub(12);
     format!("{}{number:012x}", id.get(..keep).unwrap_or_default())
-}
-
-/// Every tool and every hook that needs nothing from outside, with a streaming loop.
-fn plan(listed: &Value) -> Value {
-    let of = |kind: &str| -> Vec<Value> {
-        let modules = listed.as_array().map(Vec::as_slice).unwrap_or_default();
-        let ids =
-            modules.iter().filter(|module| module["kind"] == kind).filter_map(|module| module["id"].as_str());
-        ids.map(|id| json!({"module": id, "config": config(id)})).collect()
-    };
-    json!({
-        "session": {"orchestrator": {"module": "loop-streaming", "config": {"max_iterations": 1_000}},
-            "context": {"module": "context-simple"}},
-        "providers": [{"module": "provider-chat-completions", "config": {"api_key": "none"}}],
-        "tools": of("tool"),
-        "hooks": of("hook"),
-    })
 }
 
 /// What a module needs to do its work here.
