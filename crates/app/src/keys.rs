@@ -281,20 +281,18 @@ impl From<FileError> for KeysError {
 }
 
 /// A file of keys is for its owner alone, whoever made it.
+#[cfg(unix)]
 fn open_to_others(path: &Path) -> Option<String> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
-        let shown = path.display();
-        return (mode & 0o077 != 0)
-            .then(|| format!("`{shown}` holds keys and others can read it (mode {mode:o}); `chmod 600` it"));
-    }
-    #[cfg(not(unix))]
-    {
-        drop(path.to_owned());
-        None
-    }
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    let shown = path.display();
+    (mode & 0o077 != 0)
+        .then(|| format!("`{shown}` holds keys and others can read it (mode {mode:o}); `chmod 600` it"))
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_path: &Path) -> Option<String> {
+    None
 }
 
 fn check_name(name: &str) -> Result<(), KeysError> {
