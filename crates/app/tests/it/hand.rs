@@ -18,6 +18,7 @@ async fn a_call_by_hand_is_in_the_journal_and_heard_by_hooks() {
     shop.scripted("tools: [{module: tool-filesystem}]\nhooks: [{module: hooks-backup}]", &json!([]), "x");
     shop.file("a.txt", "old");
     let session = shop.session().await;
+    call(&session, "read_file", json!({"file_path": "a.txt"})).await;
     call(&session, "write_file", json!({"file_path": "a.txt", "content": "new"})).await;
     assert_eq!(std::fs::read_to_string(shop.path("work/a.txt")).unwrap(), "new");
     assert!(shop.path("work/.amplifier/backups").is_dir(), "the hook kept what was there");
