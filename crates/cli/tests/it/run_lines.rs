@@ -63,10 +63,7 @@ fn every_line_of_runs_with_tools_denials_and_thoughts_is_valid() {
     let ran = run(&desk, &["--plan", "a.json", "go"]);
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let names = checked(&validator, &ran);
-    expect(
-        &names,
-        &["session:start", "prompt:submit", "tool:pre", "tool:post", "approval:required"],
-    );
+    expect(&names, &["session:start", "prompt:submit", "tool:pre", "tool:post", "approval:required"]);
     expect(
         &names,
         &["approval:denied", "llm:request", "llm:response", "content_block:delta", "prompt:complete"],
