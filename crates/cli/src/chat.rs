@@ -272,7 +272,9 @@ impl Chat {
 /// An answer as the chat shows it, for a command that prints one on a terminal.
 pub fn rendered(answer: &str, colour: Colour) -> String {
     const USUAL: u16 = 80;
-    let columns = crossterm::terminal::size().map_or(USUAL, |(columns, _)| columns);
+    // Some terminals do not know how wide they are and say nothing.
+    let known = crossterm::terminal::size().ok().map(|(columns, _)| columns).filter(|columns| *columns > 0);
+    let columns = known.unwrap_or(USUAL);
     let mut stream = markdown::Stream::new(usize::from(columns).saturating_sub(1));
     let mut lines = stream.push(answer);
     lines.extend(stream.finish());
