@@ -1,17 +1,22 @@
 //! `cargo xtask bench kernel`: our kernel and the public Python package on the same work, in one table with the goals.
-//! `cargo xtask bench modules` is in `bench/modules.rs`, `cargo xtask bench bundles` in `bench/bundles.rs`.
+//! `cargo xtask bench modules` is in `bench/modules.rs`, and so on, a file each.
 //!
 //! The work itself is in `crates/modules/benches/kernel.rs` and `xtask/bench/public_kernel.py`; both print one JSON object
 //! per measurement. This file runs them; it measures nothing.
 
 mod bundles;
+mod cli;
 mod goals;
 mod measurement;
 mod modules;
+mod providers;
+mod server;
 mod table;
 
 pub(crate) use bundles::bundles;
+pub(crate) use cli::cli;
 pub(crate) use modules::modules;
+pub(crate) use providers::providers;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -76,9 +81,21 @@ fn show(rows: &[goals::Row], beside: &str, runs: &[(&str, &Run)]) -> Result<usiz
     Ok(rows.iter().filter(|row| row.verdict == goals::Verdict::NotMet).count())
 }
 
-/// Makes the environment if need be and runs the Python bench in it.
+/// Runs the Python bench in an environment of its own.
 fn measure_public(workspace: &Workspace) -> Result<Run, TaskError> {
-    let environment = workspace.target.join("bench-venv");
+    let python = environment(workspace, "bench-venv", PUBLIC_PACKAGE)?;
+    let mut command = Command::new(&python);
+    command.arg(workspace.root.join("xtask/bench/public_kernel.py"));
+    let run = Run::read(&capture_quietly(&mut command, PUBLIC_LIMIT)?.stdout);
+    if run.is_empty() {
+        return Err(TaskError::NoMeasurement { command: "xtask/bench/public_kernel.py".into() });
+    }
+    Ok(run)
+}
+
+/// A Python interpreter below the target folder that has a package; made if need be.
+fn environment(workspace: &Workspace, name: &str, package: &str) -> Result<PathBuf, TaskError> {
+    let environment = workspace.target.join(name);
     let python = interpreter(&environment);
     if !python.is_file() {
         let mut command = Command::new("python3");
@@ -87,16 +104,9 @@ fn measure_public(workspace: &Workspace) -> Result<Run, TaskError> {
     }
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]);
-    install.arg(PUBLIC_PACKAGE);
+    install.arg(package);
     capture_quietly(&mut install, INSTALL_LIMIT)?;
-
-    let mut command = Command::new(&python);
-    command.arg(workspace.root.join("xtask/bench/public_kernel.py"));
-    let run = Run::read(&capture_quietly(&mut command, PUBLIC_LIMIT)?.stdout);
-    if run.is_empty() {
-        return Err(TaskError::NoMeasurement { command: "xtask/bench/public_kernel.py".into() });
-    }
-    Ok(run)
+    Ok(python)
 }
 
 fn interpreter(environment: &Path) -> PathBuf {

@@ -6,6 +6,7 @@ mod events;
 mod modules;
 mod run;
 mod schema;
+mod settings;
 
 use std::fs;
 
@@ -24,8 +25,12 @@ fn pages(workspace: &Workspace) -> Result<Vec<Page>, TaskError> {
     Ok(vec![
         Page { path: "docs/reference/events.md", text: events::page()? },
         Page { path: "docs/reference/modules.md", text: modules::page(workspace)? },
+        Page { path: "docs/reference/settings.md", text: settings::page(workspace)? },
+        Page { path: "schemas/settings.schema.json", text: settings::schema(workspace)? },
         Page { path: "schemas/bundle.schema.json", text: bundles::bundle()? },
         Page { path: "schemas/agent.schema.json", text: bundles::agent()? },
+        Page { path: "schemas/profile.schema.json", text: bundles::profile()? },
+        Page { path: "schemas/mount-plan.schema.json", text: bundles::plan()? },
         Page { path: "schemas/run-jsonl.schema.json", text: run::lines()? },
     ])
 }

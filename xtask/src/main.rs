@@ -7,10 +7,13 @@ mod bench;
 mod check;
 mod fuzz;
 mod generate;
+mod once;
 mod output;
 mod process;
 mod workspace;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -62,6 +65,19 @@ enum Task {
         #[arg(long)]
         target: Option<String>,
     },
+    /// Run one program and print what it took, for the benches
+    #[command(hide = true)]
+    Once {
+        /// What it says goes to FILE.out and FILE.err
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
+        /// How long it may take
+        #[arg(long)]
+        seconds: u64,
+        /// The program and its arguments
+        #[arg(last = true, required = true)]
+        program: Vec<OsString>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -72,6 +88,10 @@ enum BenchName {
     Modules,
     /// A root with fifty includes: a cold process, a warm load, the composition alone
     Bundles,
+    /// What a provider adds to its transport, beside the public `openai` client
+    Providers,
+    /// The `amplifier` program beside other agents: version, runs, lists, resuming
+    Cli,
 }
 
 fn main() -> ExitCode {
@@ -87,6 +107,10 @@ fn main() -> ExitCode {
 }
 
 fn run(task: &Task) -> Result<Outcome, TaskError> {
+    if let Task::Once { output, seconds, program } = task {
+        // Before anything else is looked at: what is measured shall not wait for cargo.
+        return once::run(output, *seconds, program).map(|()| Outcome::Clean);
+    }
     let workspace = Workspace::read()?;
     match task {
         Task::Check => check::run(&workspace),
@@ -97,9 +121,12 @@ fn run(task: &Task) -> Result<Outcome, TaskError> {
                 BenchName::Kernel => bench::kernel(&workspace)?,
                 BenchName::Modules => bench::modules(&workspace)?,
                 BenchName::Bundles => bench::bundles(&workspace)?,
+                BenchName::Providers => bench::providers(&workspace)?,
+                BenchName::Cli => bench::cli(&workspace)?,
             };
             Ok(if *enforce && unmet > 0 { Outcome::Found } else { Outcome::Clean })
         }
+        Task::Once { .. } => Ok(Outcome::Clean),
         Task::Fuzz { seconds, target } => fuzz::run(&workspace, *seconds, target.as_deref()),
     }
 }

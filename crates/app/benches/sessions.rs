@@ -87,7 +87,8 @@ fn write_long(folder: &SessionFolder, mib: u64) -> Outcome<()> {
     for round in 1..=rounds {
         let call = format!("c{round}");
         let calls = json!([{"id": call, "tool": "read_file", "arguments": {"file_path": "a"}}]);
-        let pieces = (0..100).map(|n| event("llm:stream_block_delta", &json!({"sequence": n, "text": "some words "})));
+        let pieces =
+            (0..100).map(|n| event("llm:stream_block_delta", &json!({"sequence": n, "text": "some words "})));
         for piece in pieces {
             writer.add(round, piece)?;
         }
@@ -95,7 +96,10 @@ fn write_long(folder: &SessionFolder, mib: u64) -> Outcome<()> {
         let answer = json!({"status": "answered", "result": {"success": true, "output": result}});
         let started = json!({"call_id": call, "owner": "m", "operation": "read_file", "effect": "read"});
         if round > rounds - spoken {
-            writer.add(round, json!({"message": {"role": "assistant", "content": "I look.", "tool_calls": calls}}))?;
+            writer.add(
+                round,
+                json!({"message": {"role": "assistant", "content": "I look.", "tool_calls": calls}}),
+            )?;
         }
         writer.add(round, json!({"call_started": started}))?;
         writer.add(round, json!({"call_finished": {"call_id": call, "outcome": answer}}))?;
@@ -103,7 +107,8 @@ fn write_long(folder: &SessionFolder, mib: u64) -> Outcome<()> {
             writer.add(round, event("tool:post", &told))?;
         }
         if round > rounds - spoken {
-            writer.add(round, json!({"message": {"role": "tool", "content": result, "tool_call_id": call}}))?;
+            writer
+                .add(round, json!({"message": {"role": "tool", "content": result, "tool_call_id": call}}))?;
         }
     }
     Ok(writer.journal.sync_now()?)
@@ -119,8 +124,10 @@ fn open(folder: &SessionFolder) -> Outcome<()> {
     drop(journal);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024;
-    let told = json!({"micros": took.as_micros() as u64, "peak": peak, "messages": read.history.messages.len()});
+    let peak =
+        peak.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024;
+    let told =
+        json!({"micros": took.as_micros() as u64, "peak": peak, "messages": read.history.messages.len()});
     Ok(writeln!(std::io::stdout().lock(), "{told}")?)
 }
 

@@ -81,10 +81,9 @@ pub struct Update {
 }
 
 /// Looks, in the whole closure of a bundle, for branches and tags that moved since they were fetched or locked. Changes
-/// nothing and fetches nothing: what is not here cannot have moved.
+/// nothing here; what was never fetched is, unless the access is offline: then it is told as unknown.
 pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFault> {
-    let still = Access { freshness: Freshness::Offline, ..access.clone() };
-    let bundle = prepare_bundle(reference, &still, PrepareOptions::default()).await?;
+    let bundle = prepare_bundle(reference, access, PrepareOptions::default()).await?;
     let mut update = Update {
         bundle: reference.to_owned(),
         changes: Vec::new(),
@@ -111,6 +110,7 @@ pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFau
             _ => update.unknown.push(uri.to_string()),
         }
     }
+    update.unknown.extend(library.absent());
     Ok(update)
 }
 

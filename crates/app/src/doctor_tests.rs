@@ -117,11 +117,9 @@ async fn broken_files_of_the_home_are_problems_with_their_place() {
     let settings = &of(&findings, Check::Settings)[0].message;
     assert!(settings.contains("settings.yaml:"), "{settings}");
     ward.file("settings.yaml", "- a\n- b\n");
-    let findings = ward.findings().await;
-    assert!(
-        of(&findings, Check::Settings)[0].message.contains("settings are names with values"),
-        "{findings:?}"
-    );
+    assert_eq!(levels(&ward.findings().await, Check::Settings), [Level::Problem]);
+    ward.file("settings.yaml", "bundel: x\n");
+    assert_eq!(levels(&ward.findings().await, Check::Settings), [Level::Warning]);
 }
 
 #[tokio::test]

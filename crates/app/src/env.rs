@@ -71,16 +71,22 @@ pub const OFFERED: &[&str] = &[
     AMPLIFIER_REPLAY,
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
+    "AZURE_MANAGED_IDENTITY_CLIENT_ID",
     "AZURE_OPENAI_AD_TOKEN",
     "AZURE_OPENAI_API_KEY",
     "AZURE_OPENAI_API_VERSION",
     "AZURE_OPENAI_BASE_URL",
     "AZURE_OPENAI_ENDPOINT",
     "AZURE_OPENAI_KEY",
+    "AZURE_POD_IDENTITY_AUTHORITY_HOST",
+    "AZURE_USE_DEFAULT_CREDENTIAL",
+    "AZURE_USE_MANAGED_IDENTITY",
     "CHAT_COMPLETIONS_API_KEY",
     "CHAT_COMPLETIONS_BASE_URL",
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
+    "IDENTITY_ENDPOINT",
+    "IDENTITY_HEADER",
     "OLLAMA_API_KEY",
     OLLAMA_HOST,
     "OPENAI_API_KEY",
@@ -166,16 +172,17 @@ impl CapabilityCall for OfferedVariables {
                 format!("`{name}` is not offered to modules; put `${{{name}}}` into the config instead");
             return Err(CapabilityError::Failed { name: "environment.variable".to_owned(), message });
         }
-        let (environment, name) = (self.0.clone(), name.to_owned());
         // A keyring may ask the person first; nobody else shall wait for the answer.
-        let value = match environment {
-            Environment::WithKeys(..) => tokio::task::spawn_blocking(move || environment.get(&name))
-                .await
-                .map_err(|error| CapabilityError::Failed {
-                    name: "environment.variable".to_owned(),
-                    message: error.to_string(),
-                })?,
-            plain => plain.get(&name),
+        let waits = matches!(&self.0, Environment::WithKeys(_, keys) if keys.asks_keyring(name));
+        let value = if waits {
+            let (environment, name) = (self.0.clone(), name.to_owned());
+            let asked = tokio::task::spawn_blocking(move || environment.get(&name)).await;
+            asked.map_err(|error| {
+                let (name, message) = ("environment.variable".to_owned(), error.to_string());
+                CapabilityError::Failed { name, message }
+            })?
+        } else {
+            self.0.get(name)
         };
         Ok(value.map_or(Value::Null, Value::String))
     }

@@ -54,7 +54,7 @@ impl InvokeError {
             Self::Unknown { .. } => Some("`amplifier tool list` shows the tools of the same plan"),
             Self::Input(_) => Some("`amplifier tool info NAME` shows what it takes"),
             Self::Denied { .. } => {
-                Some("`--yes` answers the questions of gates; rules that deny stay as they are")
+                Some("`--approve all` answers what gates ask; what a rule denies stays denied")
             }
             _ => None,
         }

@@ -151,6 +151,11 @@ impl Keys {
         }
     }
 
+    /// Whether looking for a key may take as long as a person takes.
+    pub(crate) fn asks_keyring(&self, name: &str) -> bool {
+        self.kept().keyring.iter().any(|known| known == name) && !self.seen().found.contains_key(name)
+    }
+
     /// What went wrong so far.
     pub fn problems(&self) -> Vec<String> {
         self.seen().problems.clone()

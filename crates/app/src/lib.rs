@@ -58,4 +58,5 @@ pub use amplifier_sources::cache::{Cache, Cleared, Entry as CacheEntry, Selectio
 pub use amplifier_sources::error::FetchError;
 pub use amplifier_sources::fetch::Freshness;
 pub use amplifier_sources::limits::Limits;
+pub use amplifier_sources::lock::BundleLock;
 pub use amplifier_sources::progress::{Progress, Report, Stage};

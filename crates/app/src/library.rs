@@ -77,6 +77,7 @@ pub struct Library {
 struct Seen {
     fetched: BTreeMap<String, (SourceUri, SourceFetched)>,
     refused: Vec<String>,
+    absent: Vec<String>,
 }
 
 /// The fetcher of a home.
@@ -149,6 +150,11 @@ impl Library {
         self.seen().refused.clone()
     }
 
+    /// What was asked for offline and is not here.
+    pub fn absent(&self) -> Vec<String> {
+        self.seen().absent.clone()
+    }
+
     /// Brings a source to this machine, as the lock says when there is one.
     pub async fn bring(&self, address: &str) -> Result<(SourceUri, SourceFetched), SourceFetchError> {
         let uri: SourceUri = address.parse()?;
@@ -165,8 +171,10 @@ impl Library {
                 Ok((uri, fetched))
             }
             Err(error) => {
-                if matches!(error, SourceFetchError::Drift { .. }) {
-                    self.seen().refused.push(error.to_string());
+                match &error {
+                    SourceFetchError::Drift { .. } => self.seen().refused.push(error.to_string()),
+                    SourceFetchError::NotCached { uri } => self.seen().absent.push(uri.clone()),
+                    _ => {}
                 }
                 Err(error)
             }

@@ -8,7 +8,6 @@ use amplifier_core::clock::Clock;
 use amplifier_core::contracts::{
     ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
 };
-use amplifier_core::history::History;
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::loader::Loader;
 use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
@@ -20,6 +19,7 @@ use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::usage::Usd;
 use amplifier_sources::fetch::{Base, FetchContext};
+use amplifier_sources::lock::{BundleLock, LockError};
 use amplifier_sources::resolver::SourceResolver;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -38,6 +38,10 @@ use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
 use crate::store::{
     SessionStore, StoreError, Views, ViewsUse, are_damaged, read_history, rebuild_views, update_views,
 };
+
+mod kept;
+
+use kept::Kept;
 
 /// The folder of the home in the person's own folder.
 const HOME_FOLDER: &str = ".amplifierd";
@@ -64,6 +68,8 @@ pub struct OpenRequest {
     pub prompt: Option<PromptParts>,
     /// Who decides where modules come from; without it the built-in ones are taken, and what the plan's sources hold.
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
+    /// What exactly the sources of the plan are. It is kept with the session, so that resuming takes the same.
+    pub lock: Option<Arc<BundleLock>>,
     /// What the plan comes from; kept with the session. Nothing when a session goes on with its own plan.
     pub origin: Option<SessionOrigin>,
 }
@@ -98,6 +104,15 @@ pub enum AppError {
     /// The parts of the system prompt could not be kept or read.
     #[error(transparent)]
     Prompt(#[from] PromptError),
+    /// What is kept about the session's sources cannot be used.
+    #[error("`{}` cannot be used", path.display())]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: LockError,
+    },
     /// The work on the disk was cut off.
     #[error("opening the session was cut off: {message}")]
     CutOff {
@@ -171,13 +186,24 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         display: request.display,
         strictness: request.strictness,
     };
+    // A plan that comes from nowhere else is the session's own, changed or not.
+    let is_own = request.origin.is_none() && request.prompt.is_none();
     let kept = match request.which {
         Which::New(plan) => Kept::create(&store, SessionId::generate(), *plan, request.prompt)?,
         Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
     };
-    let resolver = request
-        .resolver
-        .or_else(|| sources_of(&kept.plan, store.home(), &request.environment, &surroundings.working_dir));
+    let kept = match is_own && !kept.is_new && request.lock.is_none() {
+        true => kept.under_its_lock()?,
+        false => Kept { lock: request.lock, ..kept },
+    };
+    let resolver = request.resolver.or_else(|| {
+        let sources = sources(store.home(), &request.environment, &surroundings.working_dir);
+        let sources = match &kept.lock {
+            Some(lock) => sources.with_lock(Arc::clone(lock)),
+            None => sources,
+        };
+        resolver::for_plan(&kept.plan, sources, store.home())
+    });
     let loader =
         Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(request.environment)));
     let mut builder =
@@ -196,15 +222,9 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
 }
 
 /// Where the modules of a plan come from that nobody prepared.
-pub(crate) fn sources_of(
-    plan: &MountPlan,
-    home: &Home,
-    environment: &Environment,
-    working_dir: &Path,
-) -> Option<Arc<dyn ModuleSourceResolver>> {
+pub(crate) fn sources(home: &Home, environment: &Environment, working_dir: &Path) -> SourceResolver {
     let base = Base { home: environment.get(env::HOME).map(PathBuf::from), ..Base::at(working_dir) };
-    let fetcher = Arc::new(library::fetcher(home, environment));
-    resolver::for_plan(plan, SourceResolver::new(fetcher, FetchContext::new(base)), home)
+    SourceResolver::new(Arc::new(library::fetcher(home, environment)), FetchContext::new(base))
 }
 
 /// The plan of a child.
@@ -250,46 +270,6 @@ struct Standing {
     origin: Option<SessionOrigin>,
 }
 
-/// What is kept of a session in its folder.
-struct Kept {
-    id: SessionId,
-    plan: MountPlan,
-    folder: SessionFolder,
-    parts: PromptParts,
-    is_new: bool,
-}
-
-impl Kept {
-    fn create(
-        store: &SessionStore,
-        id: SessionId,
-        plan: MountPlan,
-        parts: Option<PromptParts>,
-    ) -> Result<Self, AppError> {
-        let folder = store.create(&id, &plan)?;
-        if let Some(parts) = &parts {
-            parts.write(&folder)?;
-        }
-        Ok(Self { id, plan, folder, parts: parts.unwrap_or_default(), is_new: true })
-    }
-
-    /// A session that exists; another plan or prompt takes the place of the old one once its lease is taken.
-    fn find(
-        store: &SessionStore,
-        id: SessionId,
-        plan: Option<MountPlan>,
-        parts: Option<PromptParts>,
-    ) -> Result<Self, AppError> {
-        let folder = store.open(&id)?;
-        let plan = plan.map_or_else(|| store.plan(&folder), Ok)?;
-        let parts = match parts {
-            Some(parts) => parts,
-            None => PromptParts::read(&folder)?.unwrap_or_default(),
-        };
-        Ok(Self { id, plan, folder, parts, is_new: false })
-    }
-}
-
 /// Gives a session its journal, its capabilities and its prompt, and opens it.
 async fn furnish(
     mut builder: SessionBuilder,
@@ -298,13 +278,20 @@ async fn furnish(
     surroundings: Surroundings,
     standing: Standing,
 ) -> Result<OpenSession, AppError> {
-    let Kept { id, plan, folder, parts, is_new } = kept;
     let owner = Owner::this_process("amplifier", SystemClock::default().now());
-    let (journal, opened) = FileJournal::open(&folder, owner)?;
+    let (journal, opened) = FileJournal::open(&kept.folder, owner)?;
+    kept.write_lock()?;
+    let Kept { id, plan, folder, parts, is_new, .. } = kept;
     let mut rebuilt = false;
     if !is_new {
-        rebuilt = are_damaged(&folder);
-        builder = builder.resume(history_of(&folder, &mut rebuilt)?);
+        let damaged = are_damaged(&folder);
+        update_views(&folder)?;
+        let read = read_history(&folder)?;
+        if read.views == ViewsUse::Damaged {
+            rebuild_views(&folder)?;
+        }
+        rebuilt = damaged || read.views == ViewsUse::Damaged;
+        builder = builder.resume(read.history);
         store.write_plan(&folder, &plan)?;
         if parts != PromptParts::default() {
             parts.write(&folder)?;
@@ -336,7 +323,8 @@ async fn furnish(
         let (prompt, coordinator) = (Arc::clone(&prompt), session.coordinator().clone());
         session.coordinator().wrap_context(|inner| Arc::new(PromptedContext { prompt, inner, coordinator }));
     }
-    describe(&session, &surroundings, standing.origin, is_new).await;
+    let begun_in = is_new.then_some(surroundings.working_dir.as_path());
+    describe(&session, begun_in, standing.origin).await;
     Index::of(store.home()).note(&[Note::Opened(&id)]);
     let nest = Nest { session: session.clone(), store, surroundings, prompt, depth: standing.depth };
     let nest = Arc::new(nest);
@@ -344,19 +332,13 @@ async fn furnish(
     Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest })
 }
 
-/// Writes down what the plan does not say: where the session was started, and what from.
-async fn describe(
-    session: &Session,
-    surroundings: &Surroundings,
-    origin: Option<SessionOrigin>,
-    is_new: bool,
-) {
-    if !is_new && origin.is_none() {
+/// Writes down what the plan does not say: where the session was begun, and what from.
+async fn describe(session: &Session, begun_in: Option<&Path>, origin: Option<SessionOrigin>) {
+    if begun_in.is_none() && origin.is_none() {
         return;
     }
-    let dir = &surroundings.working_dir;
-    let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
-    let working_dir = is_new.then(|| dir.display().to_string());
+    let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned()).display().to_string();
+    let working_dir = begun_in.map(real);
     let told = SessionDescribed { working_dir, bundle: origin, ..SessionDescribed::default() };
     session.coordinator().emit(told).await;
 }
@@ -407,7 +389,10 @@ impl OpenSession {
         }
         let (prompt, kept) = (Arc::clone(&self.nest.prompt), text.clone());
         match tokio::task::spawn_blocking(move || prompt.expand(&text, &speaker)).await {
-            Ok(expanded) => expanded,
+            Ok((expanded, gathered)) => {
+                self.nest.prompt.report("prompt", &gathered, self.session.coordinator()).await;
+                (expanded, gathered.failed)
+            }
             // The runtime is going down, and the turn with it.
             Err(_) => (kept, Vec::new()),
         }
@@ -431,17 +416,6 @@ impl OpenSession {
             Err(_) => Ok(()),
         }
     }
-}
-
-/// What a session goes on with. Views that turn out not to be what was written are made again.
-fn history_of(folder: &SessionFolder, rebuilt: &mut bool) -> Result<History, StoreError> {
-    update_views(folder)?;
-    let read = read_history(folder)?;
-    if read.views == ViewsUse::Damaged {
-        rebuild_views(folder)?;
-        *rebuilt = true;
-    }
-    Ok(read.history)
 }
 
 /// The journal, and somebody who looks on.

@@ -142,6 +142,11 @@ impl SessionFolder {
         self.dir.join("prompt.json")
     }
 
+    /// What exactly its sources were, when it was opened from a locked bundle.
+    pub fn lock(&self) -> PathBuf {
+        self.dir.join("sources.lock")
+    }
+
     /// The journal: the one truth about the session.
     pub fn events(&self) -> PathBuf {
         self.dir.join("events.jsonl")

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_bundle::context::ContextPath;
 use amplifier_bundle::load::LoadedBundle;
-use amplifier_bundle::mention::{FailedMention, FileCache, Gathered, Gatherer, MentionFault, Roots, Speaker};
+use amplifier_bundle::mention::{
+    FailedMention, FileCache, FoundMention, Gathered, Gatherer, MentionFault, Roots, Speaker,
+};
 use amplifier_bundle::origin::{Place, SourceFile};
 use amplifier_bundle::prompt::{expand, system_prompt};
 use amplifier_core::contracts::{
@@ -18,13 +20,13 @@ use amplifier_core::contracts::{
 };
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::estimate::estimate_tokens;
+use amplifier_protocol::event::{MentionFailure, MentionResolution, MentionsResolved};
 use amplifier_protocol::hook::MessageLevel;
-use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::{Message, Messages, Role};
 use amplifier_sources::uri::SourceUri;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::files::{Durability, FileError, write_atomic};
 use crate::paths::SessionFolder;
@@ -191,13 +193,13 @@ impl SystemPrompt {
         (system_prompt(self.parts.instruction.as_deref(), &gathered), gathered)
     }
 
-    /// A text with the files it mentions before it, and the mentions that led nowhere.
-    pub fn expand(&self, text: &str, speaker: &Speaker) -> (String, Vec<FailedMention>) {
+    /// A text with the files it mentions before it, and what became of its mentions.
+    pub fn expand(&self, text: &str, speaker: &Speaker) -> (String, Gathered) {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let mut gatherer = Gatherer::new(&Shelf, &self.roots, &mut cache);
         gatherer.text(text, speaker);
         let gathered = gatherer.finish();
-        (expand(text, &gathered), gathered.failed)
+        (expand(text, &gathered), gathered)
     }
 
     /// Where a mention leads.
@@ -213,42 +215,9 @@ impl SystemPrompt {
 
     /// Says what is new: files that came into the prompt or changed, mentions that led nowhere. Each once.
     async fn tell(&self, gathered: &Gathered, at: &Coordinator) {
-        let (fresh, failed) = {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            let fresh: Vec<_> =
-                gathered.found.iter().map(|found| (found, told.hashes.insert(found.hash.clone()))).collect();
-            let failed: Vec<_> = gathered
-                .failed
-                .iter()
-                .filter(|failed| told.failed.insert(format!("{} {}", failed.mention, failed.reason)))
-                .collect();
-            (fresh, failed)
-        };
-        if failed.is_empty() && !fresh.iter().any(|(_, new)| *new) {
-            return;
-        }
-        let resolutions = fresh.iter().map(|(found, new)| {
-            json!({
-                "mention": found.mention,
-                "resolved_path": found.path,
-                "source_type": found.kind.wire_name(),
-                "content_hash": found.hash,
-                "is_new": new,
-            })
-        });
-        let failures = failed
-            .iter()
-            .map(|failed| json!({"mention": failed.mention, "reason": failed.reason.wire_name()}));
-        let mut data = Map::new();
-        data.insert("source".to_owned(), json!("bundle_context"));
-        data.insert("resolutions".to_owned(), resolutions.collect());
-        data.insert("failed".to_owned(), failures.collect());
-        data.insert("deduplicated_count".to_owned(), json!(gathered.repeated));
-        data.insert("turn".to_owned(), json!(at.turn()));
-        at.emit_named(EventName::fixed("mentions:resolved"), data).await;
-        for failed in failed {
+        for failed in self.report("bundle_context", gathered, at).await {
             let message = DisplayMessage {
-                message: describe(failed),
+                message: describe(&failed),
                 level: MessageLevel::Warning,
                 source: "system prompt".to_owned(),
             };
@@ -256,6 +225,46 @@ impl SystemPrompt {
                 display.show_message(message).await;
             }
         }
+    }
+
+    /// Emits what was not told before; gives the failures among it.
+    pub(crate) async fn report(
+        &self,
+        source: &str,
+        gathered: &Gathered,
+        at: &Coordinator,
+    ) -> Vec<FailedMention> {
+        let (resolutions, failed) = {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let resolution = |found: &FoundMention| MentionResolution {
+                mention: found.mention.clone(),
+                resolved_path: found.path.display().to_string(),
+                source_type: found.kind.wire_name().to_owned(),
+                content_hash: found.hash.clone(),
+                is_new: told.hashes.insert(found.hash.clone()),
+            };
+            let resolutions: Vec<_> = gathered.found.iter().map(resolution).collect();
+            let mut is_news =
+                |failed: &&FailedMention| told.failed.insert(format!("{} {}", failed.mention, failed.reason));
+            let failed: Vec<_> = gathered.failed.iter().filter(|failed| is_news(failed)).cloned().collect();
+            (resolutions, failed)
+        };
+        if failed.is_empty() && !resolutions.iter().any(|found| found.is_new) {
+            return failed;
+        }
+        let failures = failed.iter().map(|failed| MentionFailure {
+            mention: failed.mention.clone(),
+            reason: failed.reason.wire_name().to_owned(),
+        });
+        let event = MentionsResolved {
+            source: source.to_owned(),
+            resolutions,
+            failed: failures.collect(),
+            deduplicated_count: gathered.repeated as u64,
+            turn: Some(at.turn()),
+        };
+        at.emit(event).await;
+        failed
     }
 }
 

@@ -21,7 +21,8 @@ use crate::clock::SystemClock;
 use crate::env::{self, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::library::Access;
-use crate::open::sources_of;
+use crate::open::sources;
+use crate::resolver::for_plan;
 use crate::spawn::{Door, ResumeCall, SpawnCall};
 
 /// What the tool modules of a plan bring.
@@ -66,7 +67,8 @@ fn bare(
     bare.providers.clear();
     bare.hooks.clear();
     let environment = &access.environment;
-    let resolver = resolver.or_else(|| sources_of(&bare, &access.home, environment, &access.base));
+    let resolver =
+        resolver.or_else(|| for_plan(&bare, sources(&access.home, environment, &access.base), &access.home));
     let loader =
         Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(environment.clone())));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());

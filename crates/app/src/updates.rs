@@ -1,9 +1,11 @@
 //! What has newer commits than what is here: bundles with their modules, collections, and the modules of their profiles.
 //! It only asks; nothing is fetched or written. Bringing them here is `bundles.rs`'s and the `profile` crate's.
 
-use amplifier_profile::steps::Silent;
-use serde::Serialize;
 use std::sync::Arc;
+
+use amplifier_profile::steps::Silent;
+use amplifier_sources::fetch::Freshness;
+use serde::Serialize;
 
 use crate::bundles;
 use crate::library::Access;
@@ -68,8 +70,9 @@ impl UpdatesError {
 /// Asks about every registered bundle and every collection. One that cannot be told costs nobody else.
 pub async fn look(access: &Access) -> Result<Vec<News>, UpdatesError> {
     let mut news = Vec::new();
+    let still = Access { freshness: Freshness::Offline, ..access.clone() };
     for name in Registry::new(&access.home).read()?.bundles.into_keys() {
-        let (changes, unknown, problem) = match bundles::check(&name, access).await {
+        let (changes, unknown, problem) = match bundles::check(&name, &still).await {
             Ok(update) => (update.changes, update.unknown, None),
             Err(fault) => (Vec::new(), Vec::new(), Some(amplifier_core::error::chain(&fault))),
         };

@@ -1,11 +1,15 @@
 //! The shapes of bundle and agent files as types that give JSON Schemas, for editors. Files are read by `bundle/`, which
 //! forgives more and says more; a test keeps the keys of both the same.
 
+pub mod profile;
+
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde_json::Value;
+
+pub use profile::profile_schema;
 
 /// A bundle: parts of a session that can be composed with others. In a `.md` file this is the head between `---` lines and
 /// the text below it is the instruction; a `.yaml` file is all of it.

@@ -41,7 +41,7 @@ use paint::{Hue, Line, Margin, Span, Style, wrap};
 use screen::{Face, Screen};
 use seat::{Move, Seat};
 use slash::Said;
-use view::Memory;
+use view::{Memory, Thinking};
 
 /// How the chat goes on.
 enum Next {
@@ -69,6 +69,10 @@ struct Chat {
 pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
     let face = Face::find(access.environment.get("TERM").as_deref());
     let colour = colour(face);
+    let thinking = match access.settings.thinking() {
+        "shown" => Thinking::Shown,
+        _ => Thinking::Folded,
+    };
     let stops = match Stops::listen(None, Arc::default()) {
         Ok(stops) => stops,
         Err(error) => {
@@ -98,7 +102,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         input,
         stops,
         seat,
-        memory: Memory::default(),
+        memory: Memory { thinking, ..Memory::default() },
         draft: Draft::default(),
         known,
         waiting: VecDeque::new(),
@@ -242,8 +246,13 @@ impl Chat {
     fn say(&mut self, text: &str, style: Style) {
         let room = view::room(&self.screen);
         let text = markdown::safe(text);
-        let lines = text.lines().flat_map(|line| wrap(&[Span::new(line, style)], room, &Margin::default()));
-        let lines: Vec<Line> = lines.collect();
+        let wrapped = |line: &str| {
+            let words = line.trim_start_matches(' ');
+            // What goes on in the next line stands below its beginning.
+            let indent = vec![Span::plain(" ".repeat(line.len() - words.len()))];
+            wrap(&[Span::new(words, style)], room, &Margin { first: indent.clone(), rest: indent })
+        };
+        let lines: Vec<Line> = text.lines().flat_map(wrapped).collect();
         self.show(&lines);
     }
 

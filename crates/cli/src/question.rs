@@ -3,6 +3,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
 /// How many choices are listed; of longer lists the name is typed.
 const MOST_LISTED: usize = 20;
 
@@ -50,11 +52,56 @@ pub fn text(question: &str, usual: Option<&str>) -> io::Result<String> {
 
 /// A text that is not shown while it is typed.
 pub fn secret(question: &str) -> io::Result<String> {
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "{question}: ")?;
-    stderr.flush()?;
-    drop(stderr);
-    rpassword::read_password()
+    // First the terminal is told to show nothing, then the question is asked: whoever types at once is not seen either.
+    let raw = Raw::begin()?;
+    let asked = write!(io::stderr().lock(), "{question}: ").and_then(|()| io::stderr().flush());
+    let typed = asked.and_then(|()| typed());
+    drop(raw);
+    say("")?;
+    typed
+}
+
+/// A terminal that shows nothing of what is typed, until it is dropped.
+struct Raw;
+
+impl Raw {
+    fn begin() -> io::Result<Self> {
+        crossterm::terminal::enable_raw_mode()?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // There is nothing else to try when the terminal is gone.
+        crossterm::terminal::disable_raw_mode().ok();
+    }
+}
+
+/// One line, key by key.
+fn typed() -> io::Result<String> {
+    let mut text = String::new();
+    loop {
+        match event::read()? {
+            Event::Paste(pasted) => text.push_str(&pasted),
+            Event::Key(KeyEvent { code, modifiers, kind, .. }) if kind != KeyEventKind::Release => {
+                let control = modifiers.contains(KeyModifiers::CONTROL);
+                match code {
+                    KeyCode::Enter => return Ok(text),
+                    KeyCode::Char('j' | 'm') if control => return Ok(text),
+                    KeyCode::Char('c') if control => return Err(io::ErrorKind::Interrupted.into()),
+                    KeyCode::Char('d') if control && text.is_empty() => {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    KeyCode::Char('u') if control => text.clear(),
+                    KeyCode::Char(c) if !control => text.push(c),
+                    KeyCode::Backspace => drop(text.pop()),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The answer that an empty line gives.

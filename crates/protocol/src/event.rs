@@ -112,6 +112,7 @@ pub static EVENTS: &[EventKind] = &[
     EventKind::of::<ToolSelected>(),
     EventKind::of::<OrchestratorSteeringInjected>(),
     EventKind::of::<OrchestratorRateLimitDelay>(),
+    EventKind::of::<MentionsResolved>(),
     EventKind::of::<SessionDescribed>(),
     EventKind::of::<SessionRewound>(),
 ];

@@ -13,7 +13,10 @@ use serde_json::{Map, Value};
 use crate::ids::{ModuleId, NameError};
 
 mod read;
+pub mod schema;
 mod write;
+
+pub use schema::plan_schema;
 
 #[cfg(test)]
 #[path = "mount_plan_tests.rs"]

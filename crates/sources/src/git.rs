@@ -150,6 +150,7 @@ impl<'a> Remote<'a> {
         }
         let arguments = ["checkout", "--quiet", "--force", "--detach", commit.as_str(), "--"];
         self.ask("check out a commit of", Some(&tree), &arguments, self.limits.git_fetch).await?;
+        self.bring_submodules(&tree).await?;
         let git_folder = tree.join(".git");
         let head = git_folder.join("HEAD");
         let head = std::fs::read_to_string(&head).map_err(FetchError::at("read", &head))?;
@@ -159,6 +160,34 @@ impl<'a> Remote<'a> {
         std::fs::rename(&git_folder, scratch.join("git"))
             .map_err(FetchError::in_cache("move", &git_folder))?;
         Ok(tree)
+    }
+
+    /// What a commit says about repositories inside it is part of it: their files come along, from addresses of the kinds
+    /// that sources may have. What would run a program, or reach from elsewhere into this machine, is refused by git.
+    async fn bring_submodules(&self, tree: &Path) -> Result<(), FetchError> {
+        if !tree.join(".gitmodules").is_file() {
+            return Ok(());
+        }
+        // Relative addresses are relative to where the commit came from.
+        let origin = ["config", "remote.origin.url", self.address.as_str()];
+        self.ask("prepare the submodules of", Some(tree), &origin, self.limits.git_query).await?;
+        let mut kinds = vec!["https", "ssh"];
+        match self.uri.transport {
+            GitTransport::File => kinds.extend(["http", "file"]),
+            GitTransport::Http => kinds.push("http"),
+            GitTransport::Https | GitTransport::Ssh => {}
+        }
+        let kinds: Vec<_> = kinds.into_iter().map(|kind| format!("protocol.{kind}.allow=always")).collect();
+        let mut arguments = vec!["-c", "protocol.allow=never"];
+        arguments.extend(kinds.iter().flat_map(|kind| ["-c", kind.as_str()]));
+        arguments.extend(["submodule", "update", "--init", "--recursive", "--checkout", "--force"]);
+        let shallow = [arguments.as_slice(), &["--depth=1"]].concat();
+        let longest = self.limits.git_fetch;
+        if self.with_attempts(Some(tree), &shallow, longest).await.is_err() {
+            // Old or plain servers give nothing shallow.
+            self.ask("fetch the submodules of", Some(tree), &arguments, longest).await?;
+        }
+        drop_git_links(tree).map_err(FetchError::in_cache("tidy", tree))
     }
 
     async fn must_have(&self, commit: &CommitId, repo: &Path) -> Result<(), FetchError> {
@@ -290,6 +319,24 @@ impl<'a> Remote<'a> {
             message: message.to_owned(),
         }
     }
+}
+
+/// Removes what git leaves in each submodule to find its own folder. No commit can hold such a name.
+fn drop_git_links(tree: &Path) -> std::io::Result<()> {
+    let mut open = vec![tree.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            let is_top = folder == tree;
+            let kind = entry.file_type()?;
+            if entry.file_name() == ".git" && !is_top {
+                std::fs::remove_file(entry.path())?;
+            } else if kind.is_dir() && !(is_top && entry.file_name() == ".git") {
+                open.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a server refused one commit in a way that leaves open whether it has it.

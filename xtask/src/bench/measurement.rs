@@ -60,6 +60,19 @@ impl Run {
         run
     }
 
+    pub(crate) fn add_nanoseconds(&mut self, name: &str, value: f64) {
+        self.values.insert(name.to_owned(), Measurement { value, kind: Kind::Nanoseconds });
+    }
+
+    pub(crate) fn add_bytes(&mut self, name: &str, value: f64) {
+        self.values.insert(name.to_owned(), Measurement { value, kind: Kind::Bytes });
+    }
+
+    /// Something a reader must know.
+    pub(crate) fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
     /// What both measured. Where a name stands in both, the other's value holds.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.values.extend(other.values);

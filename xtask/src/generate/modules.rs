@@ -68,10 +68,16 @@ pub(crate) fn page(workspace: &Workspace) -> Result<String, TaskError> {
     Ok(modules_page(&details.collect::<Result<Vec<_>, _>>()?))
 }
 
-fn ask<T: DeserializeOwned>(workspace: &Workspace, question: &[&str]) -> Result<T, TaskError> {
+/// What the program answers to a question, for programs.
+pub(super) fn ask<T: DeserializeOwned>(workspace: &Workspace, question: &[&str]) -> Result<T, TaskError> {
+    printed(workspace, &[question, &["--output", "json"]].concat())
+}
+
+/// The JSON that the program prints.
+pub(super) fn printed<T: DeserializeOwned>(workspace: &Workspace, question: &[&str]) -> Result<T, TaskError> {
     let program = workspace.target.join("debug").join(format!("amplifier{}", std::env::consts::EXE_SUFFIX));
     let mut command = Command::new(program);
-    command.args(question).args(["--output", "json"]);
+    command.args(question);
     let answer = capture_quietly(&mut command, ANSWER_LIMIT)?;
     serde_json::from_str(&answer.stdout)
         .map_err(|source| TaskError::Printed { command: format!("amplifier {}", question.join(" ")), source })

@@ -2,11 +2,8 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use amplifier_bundle::notice::Severity;
-use amplifier_bundle::origin::SourceFile;
-use amplifier_bundle::yaml::{self, YamlLimits};
 use amplifier_sources::fetch::Freshness;
 
 use super::{Check, Finding, Patient, chain, count, some};
@@ -14,12 +11,11 @@ use crate::library::Access;
 use crate::prepare::{BundleFault, PrepareOptions, current, prepare_bundle};
 use crate::profiles;
 use crate::registry::Registry;
+use crate::settings::{Settings, SettingsFiles};
 
 /// Below this nothing works for long, and below that it is time to know.
 const TOO_LITTLE: u64 = 64 << 20;
 const LITTLE: u64 = 1 << 30;
-/// More than a settings file has.
-const SETTINGS_BYTES: u64 = 4 << 20;
 
 const OTHER_HOME: &str = "`--home DIR` or AMPLIFIER_HOME names a folder you can write to";
 
@@ -118,57 +114,30 @@ fn room(_folder: &Path) -> std::io::Result<Room> {
 }
 
 pub(super) fn settings(patient: &Patient) -> Vec<Finding> {
-    let Access { home, base, .. } = &patient.access;
-    let project = base.join(".amplifier");
-    let files = [home.settings(), project.join("settings.yaml"), project.join("settings.local.yaml")];
-    let mut read = 0;
-    let mut findings = Vec::new();
-    for path in files {
-        match settings_file(&path) {
-            Ok(Found::Nothing) => {}
-            Ok(Found::Settings) => read += 1,
-            Err(problem) => findings.push(
-                Check::Settings
-                    .problem(problem)
-                    .cure(format!("mend `{}`, or move it away: then the defaults hold", path.display())),
-            ),
+    let check = Check::Settings;
+    let Access { home, base, environment, .. } = &patient.access;
+    let files = SettingsFiles::find(home, environment, base);
+    let settings = match Settings::load(&files, environment) {
+        Ok(settings) => settings,
+        Err(error) => {
+            let cure = "`amplifier config edit` opens the file; without it the defaults hold".to_owned();
+            return vec![check.problem(chain(&error)).cure(error.hint().unwrap_or(cure))];
         }
+    };
+    let mut findings = Vec::new();
+    for notice in settings.notices().iter().filter(|notice| notice.severity != Severity::Note) {
+        let finding = check.warning(notice.to_string());
+        let cure = notice.hint.clone().unwrap_or_else(|| "`amplifier config edit` opens the file".to_owned());
+        findings.push(finding.cure(cure));
     }
     if findings.is_empty() {
-        findings.push(Check::Settings.ok(match read {
+        let read = files.read_from().iter().filter(|(_, path)| path.is_file()).count();
+        findings.push(check.ok(match read {
             0 => "there are no settings files; the defaults hold".to_owned(),
             read => format!("{} can be read", count(read, "file", "files")),
         }));
     }
     findings
-}
-
-enum Found {
-    Nothing,
-    Settings,
-}
-
-fn settings_file(path: &Path) -> Result<Found, String> {
-    let unreadable = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
-    let bytes = match std::fs::metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
-        found => found.map_err(unreadable)?.len(),
-    };
-    if bytes > SETTINGS_BYTES {
-        return Err(format!(
-            "`{}` has {bytes} bytes; settings have at most {SETTINGS_BYTES}",
-            path.display()
-        ));
-    }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    let file = Arc::new(SourceFile::new(path, text));
-    let document = yaml::read(&file, &YamlLimits::default()).map_err(|error| error.to_string())?;
-    match document.node {
-        Some(node) if node.as_map().is_none() && !node.is_null() => {
-            Err(format!("{}: settings are names with values, this is a {}", node.place, node.type_name()))
-        }
-        _ => Ok(Found::Settings),
-    }
 }
 
 pub(super) fn registry(patient: &Patient) -> Vec<Finding> {

@@ -29,7 +29,9 @@ pub(super) async fn keys(patient: &Patient) -> Vec<Finding> {
         Ok(standings) => standings,
         Err(error) => return vec![check.problem(chain(&error))],
     };
-    let mut findings = Vec::new();
+    let stored = environment.problems();
+    let broken = |problem: String| check.warning(problem).cure("`amplifier init` keeps the keys again");
+    let mut findings: Vec<_> = stored.into_iter().map(broken).collect();
     let variables = standings.iter().flat_map(|standing| &standing.variables).filter(|variable| variable.set);
     for variable in variables {
         let value = environment.get(&variable.name).unwrap_or_default();

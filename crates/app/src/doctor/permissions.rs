@@ -79,9 +79,9 @@ mod unix {
     fn secrets(home: &Home) -> Vec<PathBuf> {
         let private = |name: &str| {
             let name = name.to_ascii_lowercase();
-            name == "keys.env" || name == "token" || name.ends_with(".key") || name.starts_with("secrets")
+            name == "token" || name.ends_with(".key") || name.starts_with("secrets")
         };
-        let mut found = vec![home.sessions()];
+        let mut found = vec![home.sessions(), home.keys()];
         for entry in std::fs::read_dir(home.root()).into_iter().flatten().flatten() {
             if entry.file_name().to_str().is_some_and(private) {
                 found.push(entry.path());

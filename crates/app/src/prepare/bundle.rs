@@ -247,6 +247,11 @@ impl PreparedBundle {
         resolver::for_plan(plan, sources, self.library.home())
     }
 
+    /// What exactly its sources are, when it is locked; a session that is opened from it keeps that.
+    pub fn lock(&self) -> Option<Arc<BundleLock>> {
+        self.library.lock().cloned()
+    }
+
     /// The files of this machine that are part of the bundle and lie outside of its folder, with their hashes.
     pub(crate) fn neighbours(&self, own: &Path) -> Vec<(String, String)> {
         let fetched: Vec<_> = self.library.fetched().into_iter().map(|(_, fetched)| fetched.path).collect();

@@ -1,6 +1,7 @@
 //! Every key that settings may have: what it holds, which variable sets it, and what it is for. Checking, the list for people
 //! and the schema for editors all read this one table.
 
+use amplifier_bundle::notice::quoted;
 use serde_json::{Map, Value, json};
 
 use crate::env;
@@ -124,7 +125,7 @@ pub const KEYS: &[Known] = &[
         .usual("auto"),
     known(
         "ui.thinking",
-        Shape::Choice(&["folded", "shown", "hidden"]),
+        Shape::Choice(&["folded", "shown"]),
         "How the chat shows what a model thinks.",
     )
     .variable(env::AMPLIFIER_THINKING)
@@ -163,9 +164,11 @@ impl Shape {
     pub fn words(self) -> String {
         match self {
             Self::Text => "a text".to_owned(),
-            Self::Choice(words) => {
-                words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
-            }
+            Self::Choice(words) => match words.split_last() {
+                Some((last, [])) => format!("`{last}`"),
+                Some((last, others)) => format!("{} or `{last}`", quoted(others.iter().copied())),
+                None => "nothing".to_owned(),
+            },
             Self::Dollars => "a number of dollars".to_owned(),
             Self::Seconds => "a number of seconds above 0".to_owned(),
             Self::Count => "a whole number above 0".to_owned(),

@@ -47,6 +47,9 @@ fn lay_at(base: &mut Node, mut over: Node, path: &str) {
         }
         _ => {}
     }
+    if base.place == over.place && base.value == over.value {
+        return;
+    }
     let mut overrode = std::mem::take(&mut base.overrode);
     if !base.is_null() {
         overrode.push(Overridden { place: base.place.clone(), value: base.to_json() });

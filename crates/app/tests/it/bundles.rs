@@ -1,9 +1,11 @@
 //! Preparing bundles from real repositories: once with the network, then without; locked, moved and refused.
 
-use amplifier_app::BundleStrictness;
 use amplifier_app::bundles;
-use amplifier_app::prepare::{BundleFault, PrepareOptions};
+use amplifier_app::library::Access;
+use amplifier_app::open::{OpenRequest, OpenSession, Which, open};
+use amplifier_app::prepare::{BundleFault, PrepareOptions, prepare_bundle};
 use amplifier_app::registry::Registry;
+use amplifier_app::{BundleStrictness, Freshness};
 use amplifier_core::report::LoadOutcome;
 use serde_json::json;
 
@@ -216,7 +218,7 @@ async fn strict_mode_refuses_what_lenient_mode_tells() {
         bundle.missing
     );
     let options = PrepareOptions { strictness: BundleStrictness::Strict, ..PrepareOptions::default() };
-    let refused = amplifier_app::prepare::prepare_bundle("./", &shop.access(), options).await.err();
+    let refused = prepare_bundle("./", &shop.access(), options).await.err();
     assert!(matches!(refused, Some(BundleFault::Modules { .. })));
 }
 
@@ -227,4 +229,44 @@ async fn a_bundle_that_makes_no_session_says_what_is_missing_and_where() {
     let fault = shop.prepare("./part.yaml").await.unwrap().plan().unwrap_err();
     assert!(fault.to_string().contains("`part` makes no session"), "{fault}");
     assert!(fault.hint().unwrap().contains("foundation"));
+}
+
+#[tokio::test]
+async fn a_resumed_session_takes_its_modules_as_its_bundle_had_locked_them() {
+    let shop = Workshop::new();
+    let (module, locked) = shop.commit("own", &[("tool.py", "x = 1\n")]);
+    let tools = format!("tools: [{{module: tool-own, source: \"{module}\"}}]\n");
+    let provider = "providers: [{module: provider-mock, config: {responses: [ok]}}]\n";
+    shop.file("b/bundle.yaml", format!("bundle: {{name: b}}\n{SESSION}{tools}{provider}"));
+    shop.file("c/bundle.yaml", format!("bundle: {{name: c}}\n{SESSION}{tools}{provider}"));
+    bundles::lock("./b", &shop.access()).await.unwrap();
+    let first = shop.open(&shop.prepare("./b").await.unwrap()).await;
+    let id = first.session.id().clone();
+    first.session.cleanup().await;
+    drop(first);
+
+    // Somebody else brings the branch up to date, and the bundle is gone.
+    let (_, newer) = shop.commit("own", &[("tool.py", "x = 2\n")]);
+    let fresh = Access { freshness: Freshness::Refresh, ..shop.access() };
+    let moved = prepare_bundle("./c", &fresh, PrepareOptions::default()).await.unwrap();
+    std::fs::remove_dir_all(shop.path("work/b")).unwrap();
+
+    let found = |session: &OpenSession| {
+        let entry = session.session.report().failed().next().unwrap().to_string();
+        (entry.contains(&locked), entry.contains(&newer))
+    };
+    let resumed = open(shop.request(Which::Resume(id.clone(), None))).await.unwrap();
+    assert_eq!(found(&resumed), (true, false), "{:?}", resumed.session.report());
+    let lock = resumed.folder.lock();
+    assert!(lock.is_file());
+    resumed.session.cleanup().await;
+    drop(resumed);
+
+    // With the plan of another bundle the old lock has nothing to say any more.
+    let plan = moved.plan().unwrap();
+    let (prompt, resolver) = (Some(moved.prompt()), moved.resolver(&plan));
+    let request = shop.request(Which::Resume(id, Some(Box::new(plan))));
+    let other = open(OpenRequest { prompt, resolver, ..request }).await.unwrap();
+    assert_eq!(found(&other), (false, true), "{:?}", other.session.report());
+    assert!(!lock.exists());
 }

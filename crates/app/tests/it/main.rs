@@ -10,6 +10,7 @@
 )]
 
 mod bundles;
+mod hand;
 mod journal;
 mod kills;
 mod prompts;

@@ -1,8 +1,11 @@
 //! The system prompt: what is in it, that it follows the files, and that it is no part of the conversation.
 
+use std::sync::Arc;
+
 use amplifier_app::Speaker;
 use amplifier_app::open::{Which, open};
 use amplifier_core::contracts::RequestBudget;
+use amplifier_protocol::message::{Message, Role};
 use serde_json::json;
 
 use crate::workshop::{Workshop, seen, system};
@@ -105,4 +108,58 @@ async fn the_conversation_gets_the_room_that_the_prompt_leaves() {
     let budget = |tokens| RequestBudget { token_budget: Some(tokens), provider: None };
     assert!(context.messages_for_request(budget(400)).await.unwrap_err().to_string().contains("400"));
     assert!(context.messages_for_request(budget(4_000)).await.is_ok());
+}
+
+#[tokio::test]
+async fn instruction_project_and_mention_keep_their_order_before_what_is_asked() {
+    let shop = Workshop::new();
+    shop.file("AGENTS.md", "PROJECT WORDS")
+        .file("usage.md", "BUNDLE WORDS")
+        .file("note.md", "MENTIONED WORDS");
+    shop.file(
+        "bundle.md",
+        "---\nbundle: {name: mine}\nincludes: [foundation]\nproviders: [{module: provider-mock, config: {responses: [one, \
+         two]}}]\n---\nINSTRUCTION, see @mine:usage.md\n",
+    );
+    let session = shop.session().await;
+    let (asked, failed) = session.expand("QUESTION about @note.md".to_owned(), Speaker::Person).await;
+    assert!(failed.is_empty(), "{failed:?}");
+    session.session.execute(asked).await.unwrap();
+    let whole = |messages: &[Arc<Message>]| {
+        messages
+            .iter()
+            .map(|message| message.content.visible_text().into_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let first = seen(&session).await;
+    let text = whole(&first);
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is not in {text}"));
+    let order = ["INSTRUCTION", "BUNDLE WORDS", "PROJECT WORDS", "MENTIONED WORDS", "QUESTION"].map(at);
+    assert!(order.is_sorted(), "{order:?}");
+    // Second turn: what belongs to the bundle is there once, however often something is asked.
+    session.session.execute("AGAIN").await.unwrap();
+    let second = seen(&session).await;
+    let text = whole(&second);
+    for words in ["INSTRUCTION", "BUNDLE WORDS", "PROJECT WORDS", "MENTIONED WORDS", "AGAIN"] {
+        assert_eq!(text.matches(words).count(), 1, "{words} in {text}");
+    }
+    let systems = second.iter().filter(|message| message.role == Role::System).count();
+    assert_eq!((systems, second.len()), (1, first.len() + 2));
+}
+
+#[tokio::test]
+async fn mentions_of_what_is_asked_are_told_as_an_event_too() {
+    let shop = Workshop::new();
+    shop.scripted("", &json!(["ok"]), "Be brief.").file("note.md", "NOTE");
+    let session = shop.session().await;
+    session.expand("@note.md and @gone.md".to_owned(), Speaker::Person).await;
+    session.expand("@note.md and @gone.md".to_owned(), Speaker::Person).await;
+    session.session.cleanup().await;
+    let (_, journal) = shop.journals().remove(0);
+    let events: Vec<_> = journal.lines().filter(|line| line.contains("\"mentions:resolved\"")).collect();
+    assert_eq!(events.len(), 1, "told once: {events:?}");
+    for word in ["\"prompt\"", "note.md", "relative_path", "@gone.md", "not_found"] {
+        assert!(events[0].contains(word), "{word} is not in {}", events[0]);
+    }
 }

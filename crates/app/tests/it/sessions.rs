@@ -70,8 +70,16 @@ fn texts(folder: &SessionFolder) -> Vec<String> {
 #[test]
 fn a_list_is_made_from_the_journals_once_and_from_one_file_after_that() {
     let shelf = Shelf::new();
-    let folders = [shelf.session("a", "/p/one", 1), shelf.session("b", "/p/two", 2), shelf.session("c", "/p/one/in", 3)];
-    assert_eq!(shelf.ids(&Scope::all()), ["c", "b", "a"], "the last used first, though nobody made a view yet");
+    let folders = [
+        shelf.session("a", "/p/one", 1),
+        shelf.session("b", "/p/two", 2),
+        shelf.session("c", "/p/one/in", 3),
+    ];
+    assert_eq!(
+        shelf.ids(&Scope::all()),
+        ["c", "b", "a"],
+        "the last used first, though nobody made a view yet"
+    );
     assert_eq!(shelf.ids(&Scope::of_project(Path::new("/p/one"))), ["c", "a"]);
     // From here on neither journals nor views are looked at.
     for folder in &folders {
@@ -133,8 +141,11 @@ fn a_fork_has_the_turns_up_to_its_own_and_a_journal_of_its_own() {
     // A fork of the fork, without a name, has none.
     let again = sessions::fork(&shelf.store, &forked.id, &ForkRequest::default()).unwrap();
     assert_eq!((again.metadata.name, again.turn), (None, 2));
-    let depths: Vec<_> =
-        sessions::tree(&shelf.store, &"a".parse().unwrap()).unwrap().iter().map(|(depth, _)| *depth).collect();
+    let depths: Vec<_> = sessions::tree(&shelf.store, &"a".parse().unwrap())
+        .unwrap()
+        .iter()
+        .map(|(depth, _)| *depth)
+        .collect();
     assert_eq!(depths, [0, 1, 2]);
 }
 
@@ -223,7 +234,8 @@ fn deleting_takes_the_sub_sessions_along_and_leaves_forks() {
     shelf.session("a", "/p", 1);
     let child = shelf.session("a-child", "/p", 0);
     std::fs::remove_dir_all(child.dir()).unwrap();
-    let plan = MountPlan::read(&json!({"session": {"orchestrator": "loop-basic", "context": "context-simple"}}));
+    let plan =
+        MountPlan::read(&json!({"session": {"orchestrator": "loop-basic", "context": "context-simple"}}));
     let child = shelf.store.create(&"a-child".parse().unwrap(), &plan.unwrap()).unwrap();
     let opened = json!({"opened": {"session_id": "a-child", "parent_id": "a", "plan_hash": "x"}});
     write_journal(&child, &[record(1, 0, opened)]);

@@ -3,7 +3,8 @@
 use amplifier_app::journal::FileJournal;
 use amplifier_app::paths::{Home, SessionFolder};
 use amplifier_app::store::{
-    Metadata, SessionStore, StoreError, TITLE_CHARS, Views, ViewsUse, read_history, rebuild_views, update_views,
+    Metadata, SessionStore, StoreError, TITLE_CHARS, Views, ViewsUse, read_history, rebuild_views,
+    update_views,
 };
 use amplifier_core::history::Replay;
 use amplifier_core::journal::Journal as _;
@@ -182,6 +183,16 @@ async fn a_writer_at_work_does_not_keep_others_from_the_views() {
 }
 
 #[test]
+fn w23_a_session_is_never_made_over_another() {
+    let fixture = fixture();
+    let id = "s".parse().unwrap();
+    std::fs::write(fixture.folder.events(), "kept").unwrap();
+    let error = fixture.store.create(&id, &plan()).unwrap_err();
+    assert!(matches!(error, StoreError::Exists { .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(fixture.folder.events()).unwrap(), "kept");
+}
+
+#[test]
 fn the_history_is_read_from_the_views_and_is_that_of_the_whole_journal() {
     let Fixture { folder, _dir, .. } = fixture();
     let started = |seq, turn, id: &str, operation: &str| {
@@ -189,7 +200,11 @@ fn the_history_is_read_from_the_views_and_is_that_of_the_whole_journal() {
         record(seq, turn, json!({"call_started": call}))
     };
     let answered = |seq, turn, id: &str, result: Value| {
-        record(seq, turn, json!({"call_finished": {"call_id": id, "outcome": {"status": "answered", "result": result}}}))
+        record(
+            seq,
+            turn,
+            json!({"call_finished": {"call_id": id, "outcome": {"status": "answered", "result": result}}}),
+        )
     };
     let usage = json!({"usage": {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}});
     let wish = |seq, turn, ids: &[&str]| {
@@ -197,11 +212,23 @@ fn the_history_is_read_from_the_views_and_is_that_of_the_whole_journal() {
         record(seq, turn, json!({"message": {"role": "assistant", "content": "", "tool_calls": calls}}))
     };
     let steps = [
-        vec![opened(), says(2, 1, "user", "a"), started(3, 1, "p1", "provider.complete"), answered(4, 1, "p1", usage)],
+        vec![
+            opened(),
+            says(2, 1, "user", "a"),
+            started(3, 1, "p1", "provider.complete"),
+            answered(4, 1, "p1", usage),
+        ],
         // The views end in the middle of calls, of which one ended, one began and one never did.
-        vec![wish(5, 1, &["c1", "c2", "c3"]), started(6, 1, "c1", "bash"), answered(7, 1, "c1", json!({"success": true, "output": "x"}))],
+        vec![
+            wish(5, 1, &["c1", "c2", "c3"]),
+            started(6, 1, "c1", "bash"),
+            answered(7, 1, "c1", json!({"success": true, "output": "x"})),
+        ],
         vec![started(8, 1, "c2", "bash")],
-        vec![record(9, 2, json!({"messages": [{"role": "user", "content": "short"}]})), says(10, 2, "user", "b")],
+        vec![
+            record(9, 2, json!({"messages": [{"role": "user", "content": "short"}]})),
+            says(10, 2, "user", "b"),
+        ],
         vec![says(11, 2, "assistant", "done"), ends(12, 2, "success")],
     ];
     let whole = || {

@@ -114,14 +114,17 @@ impl Workshop {
             tap: None,
             prompt: None,
             resolver: None,
+            lock: None,
             origin: None,
         }
     }
 
     pub async fn open(&self, bundle: &PreparedBundle) -> OpenSession {
         let plan = bundle.plan().unwrap();
-        let (prompt, resolver) = (Some(bundle.prompt()), bundle.resolver(&plan));
-        open(OpenRequest { prompt, resolver, ..self.request(Which::New(Box::new(plan))) }).await.unwrap()
+        let (prompt, resolver, lock) = (Some(bundle.prompt()), bundle.resolver(&plan), bundle.lock());
+        open(OpenRequest { prompt, resolver, lock, ..self.request(Which::New(Box::new(plan))) })
+            .await
+            .unwrap()
     }
 
     /// Prepares and opens what lies in the working folder.

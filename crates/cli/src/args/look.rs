@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use clap_complete::Shell;
 
-use super::{Form, PlanChoice};
+use super::{Approve, Form, PlanChoice};
 
 /// Exit codes: 0 no problem, 1 a problem.
 #[derive(clap::Args)]
@@ -71,9 +71,9 @@ pub struct ToolInvokeArgs {
     #[command(flatten)]
     pub choice: PlanChoice,
 
-    /// Answer yes to whatever gates ask.
-    #[arg(long)]
-    pub yes: bool,
+    /// What to answer when the tool needs permission; without it a person is asked, and where there is none: none.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub approve: Option<Approve>,
 
     /// Keep the session with its journal; otherwise it is removed afterwards.
     #[arg(long)]

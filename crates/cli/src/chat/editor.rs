@@ -55,7 +55,7 @@ impl Editor {
             .with_selected_text_style(chosen)
             .with_selected_match_text_style(chosen)
             .with_description_text_style(described)
-            .with_marker("");
+            .with_marker("> ");
         let mut reedline = Reedline::create()
             .use_bracketed_paste(true)
             .with_ansi_colors(setup.colour == Colour::On)
@@ -77,10 +77,9 @@ impl Editor {
             self.reedline.run_edit_commands(&[EditCommand::InsertString(begun.to_owned())]);
         }
         let read = self.reedline.read_line(&Mark { text: mark.to_owned(), colour: self.colour });
-        // On disk at once: a chat that is killed has not lost what was typed.
-        if self.reedline.sync_history().is_err() {
-            self.reedline.take_history_save_error();
-        }
+        // On disk at once: a chat that is killed has not lost what was typed. Where the disk refuses, the line is still
+        // said, and only the next chat does not offer it again.
+        self.reedline.sync_history().ok();
         match read {
             Ok(Signal::Success(line)) => Typed::Line(line),
             Ok(Signal::CtrlC) => Typed::Interrupt,

@@ -46,6 +46,7 @@ enum Wish {
 
 /// The person's side of the chat.
 pub struct Input {
+    /// What has to be put back in order at the end.
     face: Face,
     wishes: Sender<Wish>,
     typed: UnboundedReceiver<Typed>,
@@ -76,8 +77,8 @@ impl Input {
     }
 
     /// Leaves the terminal as it was found.
-    pub fn close(&self) {
-        if self.face == Face::Full {
+    pub fn close(&mut self) {
+        if std::mem::replace(&mut self.face, Face::Pipe) == Face::Full {
             // A terminal that is gone needs nothing.
             crossterm::terminal::disable_raw_mode().ok();
             crossterm::execute!(std::io::stdout(), DisableBracketedPaste, crossterm::cursor::Show).ok();
@@ -86,6 +87,13 @@ impl Input {
 
     pub async fn next(&mut self) -> Typed {
         self.typed.recv().await.unwrap_or(Typed::End)
+    }
+}
+
+impl Drop for Input {
+    // However the chat ends.
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use super::paint::{Hue, Style};
-use super::slash::{self, Word};
+use super::slash::Word;
 use super::{Chat, Next};
 use crate::exit::Exit;
 
@@ -18,7 +18,7 @@ impl Chat {
         self.exit = Exit::Success;
         match word {
             Word::Quit => return Next::Leave(Exit::Success),
-            Word::Help => self.say(&slash::help(argument), Style::PLAIN),
+            Word::Help => self.help(argument),
             Word::Status => self.status(),
             Word::Tools => self.tools(argument),
             Word::Agents => self.agents(argument),

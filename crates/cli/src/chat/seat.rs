@@ -10,9 +10,12 @@ use amplifier_app::modes::{Mode, ModeSwitch};
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, Which, open};
 use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
+use amplifier_app::store::SessionStore;
 use amplifier_app::{
-    ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare,
+    ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare,
+    sessions,
 };
+use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
@@ -51,6 +54,8 @@ pub struct Move {
     which: Which,
     prompt: Option<PromptParts>,
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
+    lock: Option<Arc<BundleLock>>,
+    origin: Option<SessionOrigin>,
     made_of: String,
     /// What is said when it is done.
     told: String,
@@ -119,7 +124,15 @@ impl Seat {
     pub fn with_plan(&self, plan: MountPlan, told: String) -> Move {
         let id = self.opened.session.id().clone();
         let (resolver, made_of) = (self.resolver.clone(), self.made_of.clone());
-        Move { which: Which::Resume(id, Some(Box::new(plan))), prompt: None, resolver, made_of, told }
+        Move {
+            which: Which::Resume(id, Some(Box::new(plan))),
+            prompt: None,
+            resolver,
+            lock: None,
+            origin: None,
+            made_of,
+            told,
+        }
     }
 
     /// The same session with the plan of another bundle; what went wrong with finding it has been told.
@@ -129,19 +142,43 @@ impl Seat {
         let id = self.opened.session.id().clone();
         let start = start::find(&args, Some(id), self.access.clone()).await?;
         let made_of = reference.to_owned();
-        Ok(Move { which: start.which, prompt: start.prompt, resolver: start.resolver, made_of, told })
+        Ok(Move {
+            which: start.which,
+            prompt: start.prompt,
+            resolver: start.resolver,
+            lock: start.lock,
+            origin: start.origin,
+            made_of,
+            told,
+        })
     }
 
     /// A copy of this session.
     pub fn copy(&self, id: SessionId, told: String) -> Move {
         let (resolver, made_of) = (self.resolver.clone(), self.made_of.clone());
-        Move { which: Which::Resume(id, None), prompt: None, resolver, made_of, told }
+        Move {
+            which: Which::Resume(id, None),
+            prompt: None,
+            resolver,
+            lock: None,
+            origin: None,
+            made_of,
+            told,
+        }
     }
 
     /// Another session, as it was.
     pub fn other(&self, id: SessionId, told: String) -> Move {
         let made_of = format!("session {}", short(&id));
-        Move { which: Which::Resume(id, None), prompt: None, resolver: None, made_of, told }
+        Move {
+            which: Which::Resume(id, None),
+            prompt: None,
+            resolver: None,
+            lock: None,
+            origin: None,
+            made_of,
+            told,
+        }
     }
 
     /// Leaves the session for another one, or for itself in another form. Where that does not open, the old one is opened
@@ -154,19 +191,19 @@ impl Seat {
         self.opened.session.cleanup().await;
         // Only one may write to a session: the old one lets go first.
         drop(self.opened);
-        let Move { which, prompt, resolver, made_of, told } = to;
-        let request = |which, prompt, resolver| {
-            request(&self.access, &self.args, self.wires.ports(&self.approvals), which, prompt, resolver)
-        };
-        let outcome = match open(request(which, prompt, resolver.clone())).await {
+        let Move { which, prompt, resolver, lock, origin, made_of, told } = to;
+        let parts = Parts { prompt, resolver: resolver.clone(), lock, origin };
+        let request =
+            |which, parts| request(&self.access, &self.args, self.wires.ports(&self.approvals), which, parts);
+        let outcome = match open(request(which, parts)).await {
             Ok(opened) => {
                 self.opened = opened;
                 (self.resolver, self.made_of) = (resolver, made_of);
                 Ok(told)
             }
             Err(error) => {
-                self.opened =
-                    open(request(Which::Resume(back.clone(), None), None, self.resolver.clone())).await?;
+                let parts = Parts { resolver: self.resolver.clone(), ..Parts::default() };
+                self.opened = open(request(Which::Resume(back.clone(), None), parts)).await?;
                 Err(error)
             }
         };
@@ -284,7 +321,7 @@ impl Seat {
             problems.extend(forget(access.home, &id));
             return Farewell { hint: None, problems };
         }
-        Farewell { hint: Some(format!("go on with: amplifier --resume {id}")), problems }
+        Farewell { hint: Some(format!("go on with: amplifier resume {id}")), problems }
     }
 }
 
@@ -296,18 +333,20 @@ pub struct Farewell {
 
 /// Removes a session in which nothing was said; returns what went wrong with that.
 fn forget(home: Home, id: &SessionId) -> Option<String> {
-    let removed = amplifier_app::sessions::delete(&amplifier_app::store::SessionStore::new(home), std::slice::from_ref(id));
+    let removed = sessions::delete(&SessionStore::new(home), std::slice::from_ref(id));
     removed.err().map(|error| chain(&error))
 }
 
-fn request(
-    access: &Access,
-    args: &StartArgs,
-    ports: Ports,
-    which: Which,
+/// What a session is opened with beside its plan.
+#[derive(Default)]
+struct Parts {
     prompt: Option<PromptParts>,
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
-) -> OpenRequest {
+    lock: Option<Arc<BundleLock>>,
+    origin: Option<SessionOrigin>,
+}
+
+fn request(access: &Access, args: &StartArgs, ports: Ports, which: Which, parts: Parts) -> OpenRequest {
     OpenRequest {
         home: access.home.clone(),
         which,
@@ -317,9 +356,10 @@ fn request(
         approval: ports.approval,
         display: ports.display,
         tap: ports.tap,
-        prompt,
-        resolver,
-        origin: None,
+        prompt: parts.prompt,
+        resolver: parts.resolver,
+        lock: parts.lock,
+        origin: parts.origin,
     }
 }
 

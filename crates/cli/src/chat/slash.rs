@@ -1,7 +1,5 @@
 //! What begins with a slash: a word to the chat and never to the model. The table is what `/help` and Tab show.
 
-use std::fmt::Write as _;
-
 /// One command.
 pub struct Command {
     pub name: &'static str,
@@ -140,30 +138,23 @@ pub fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
+/// The command that was perhaps meant; of two that are equally near, the one of the same length.
 fn nearest(name: &str) -> Option<&'static str> {
-    let near = |command: &Command| strsim::jaro_winkler(command.name, name);
-    let best = COMMANDS.iter().max_by(|a, b| near(a).total_cmp(&near(b)))?;
-    (near(best) > 0.75).then_some(best.name)
+    let away = |known: &str| (strsim::damerau_levenshtein(known, name), known.len().abs_diff(name.len()));
+    let best = COMMANDS.iter().min_by_key(|command| away(command.name))?;
+    (away(best.name).0 <= name.len() / 3 + 1 && name.len() > 1).then_some(best.name)
 }
 
-/// What `/help` says.
-pub fn help(about: &str) -> String {
-    let about = about.trim_start_matches('/');
-    if let Some(command) = find(about) {
-        return format!("/{} {}\n  {}", command.name, command.form, command.about).replace(" \n", "\n");
+/// What is said below the list of commands.
+pub const HELP: &str = "  Enter sends, Ctrl-J or Alt-Enter begins a new line, Tab completes, Ctrl-R searches.
+  `@file` brings a file along. What you type while a turn runs is taken up at its next step.
+  Ctrl-C stops a turn, a second one stops it at once. Ctrl-D leaves.";
+
+impl Command {
+    /// How it is written.
+    pub fn form(&self) -> String {
+        format!("/{} {}", self.name, self.form).trim_end().to_owned()
     }
-    let mut text = String::new();
-    for command in COMMANDS {
-        let form = format!("/{} {}", command.name, command.form);
-        // A text is never too long for a string.
-        writeln!(text, "  {:21} {}", form.trim_end(), command.about).ok();
-    }
-    text.push_str(
-        "\n  Enter sends, Ctrl-J or Alt-Enter begins a new line, Tab completes, Ctrl-R searches.\n  \
-         `@file` brings a file along. What you type while a turn runs is taken up at its next step.\n  \
-         Ctrl-C stops a turn, a second one stops it at once. Ctrl-D leaves.",
-    );
-    text
 }
 
 #[cfg(test)]
@@ -188,8 +179,7 @@ mod tests {
             assert!(
                 !COMMANDS[..at].iter().any(|other| other.name == command.name || other.word == command.word)
             );
-            assert!(help("").contains(&format!("/{}", command.name)));
         }
-        assert_eq!(help("/clear"), "/clear\n  forget the conversation; the journal keeps it");
+        assert_eq!(find("fork").map(Command::form).as_deref(), Some("/fork [TURN]"));
     }
 }

@@ -122,6 +122,9 @@ impl Chat {
             (_, Err(_)) => Exit::Failure,
             (_, Ok(_)) => Exit::Success,
         };
+        if self.exit != Exit::Success && self.screen.face() == Face::Full {
+            self.screen.note(&[Line::new()]);
+        }
         match (status.status, result) {
             (SessionState::Cancelled, _) => self.say("stopped", Style::of(Hue::Yellow)),
             (_, Err(error)) => self.say(&format!("error: {}", chain(error)), Style::of(Hue::Red)),
@@ -279,12 +282,12 @@ pub(super) fn tokens(count: u64) -> String {
     }
 }
 
-/// Money; of less than a cent four digits are shown, rounded up, because nothing is not the same as little.
+/// Money, rounded up: nothing is not the same as little. Of less than a dollar four digits are shown.
 pub(super) fn dollars(nanos: u64) -> String {
-    let (unit, digits) = if nanos >= 10_000_000 { (10_000_000, 2) } else { (100_000, 4) };
+    let (unit, whole, width) =
+        if nanos >= 1_000_000_000 { (10_000_000, 100, 2) } else { (100_000, 10_000, 4) };
     let parts = nanos.div_ceil(unit);
-    let whole = 10_u64.pow(digits);
-    format!("${}.{:0width$}", parts / whole, parts % whole, width = digits as usize)
+    format!("${}.{:0width$}", parts / whole, parts % whole)
 }
 
 #[cfg(test)]
@@ -296,7 +299,7 @@ mod tests {
         assert_eq!([tokens(0), tokens(999), tokens(1_234), tokens(2_500_000)], ["0", "999", "1.2k", "2.5M"]);
         assert_eq!(
             [dollars(0), dollars(1), dollars(12_345_678), dollars(3_000_000_000)],
-            ["$0.0000", "$0.0001", "$0.02", "$3.00"]
+            ["$0.0000", "$0.0001", "$0.0124", "$3.00"]
         );
     }
 }

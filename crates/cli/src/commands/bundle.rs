@@ -93,11 +93,7 @@ fn remove(args: &NameArgs, access: &Access) -> Exit {
     match Registry::new(&access.home).remove(&args.name) {
         Ok(entry) => {
             render::out(&format!("`{}` is forgotten; it stood for `{}`", args.name, entry.uri));
-            if let Some((active, place)) = access.settings.bundle().filter(|(active, _)| *active == args.name)
-            {
-                render::note(&format!("warning: {place} still puts `{active}` in use"));
-                render::note("  hint: `amplifier bundle clear`, or `amplifier bundle use` another one");
-            }
+            choose::forget(&args.name, access);
             Exit::Success
         }
         Err(RegistryError::Unknown { name }) if shelf::has(&name) => {

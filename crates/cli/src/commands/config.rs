@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use amplifier_app::library::Access;
 use amplifier_app::redact;
-use amplifier_app::settings::{Edited, Editor, KEYS, Row, Scope, Settings, SettingsError, schema};
+use amplifier_app::settings::{
+    Edited, Editor, KEYS, Layer, Origin, Row, Scope, Settings, SettingsError, schema,
+};
 use serde_json::{Value, json};
 
 use super::load;
@@ -65,11 +67,18 @@ fn show(args: &ConfigShowArgs, settings: &Settings) -> Exit {
 }
 
 fn with_origin(row: &Row) -> String {
-    let mut text = format!("{} = {}\n  {} ({})", row.path, row.value, row.from.place, row.from.layer.name());
+    let mut text = format!("{} = {}\n  {}", row.path, row.value, told(&row.from));
     for (value, from) in &row.overrode {
-        text.push_str(&format!("\n  overrode {value} of {} ({})", from.place, from.layer.name()));
+        text.push_str(&format!("\n  overrode {value} of {}", told(from)));
     }
     text
+}
+
+fn told(from: &Origin) -> String {
+    match from.layer {
+        Layer::BuiltIn => from.layer.name().to_owned(),
+        layer => format!("{} ({})", from.place, layer.name()),
+    }
 }
 
 fn get(args: &ConfigGetArgs, settings: &Settings) -> Exit {
@@ -135,7 +144,7 @@ fn unset(args: &ConfigUnsetArgs, access: &Access) -> Result<Exit, SettingsError>
 pub fn tell_winner(path: &str, edited: &Edited, access: &Access) {
     let Ok(settings) = Settings::load(&load::settings_files(access), &access.environment) else { return };
     let Some(node) = settings.at(path) else { return };
-    if settings.layer_of(&node.place).name() != "built in" && node.place.file.path != edited.file {
+    if settings.layer_of(&node.place) != Layer::BuiltIn && node.place.file.path != edited.file {
         render::note(&format!("note: {} sets `{path}` too and goes before", node.place));
     }
 }

@@ -17,7 +17,8 @@ const FINDINGS: usize = 24;
 
 /// `amplifier doctor`.
 pub fn run(args: &DoctorArgs, home: Option<PathBuf>) -> Exit {
-    let access = match load::access(home) {
+    // Broken settings are a finding, not an end.
+    let access = match load::access_or_defaults(home) {
         Ok(access) => access,
         Err(exit) => return exit,
     };

@@ -110,7 +110,7 @@ pub async fn guided(scope: Scope, access: &Access) -> Exit {
     };
     match converse(&standings, scope, access).await {
         Ok(exit) => exit,
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+        Err(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::Interrupted) => {
             render::note("\nnothing was written");
             Exit::Interrupted
         }
@@ -157,7 +157,9 @@ async fn converse(standings: &Standings, scope: Scope, access: &Access) -> io::R
 }
 
 fn choose_provider(standings: &Standings) -> io::Result<&Standing> {
-    let mut rows: Vec<_> = standings.providers.iter().filter(|row| row.name != "mock").collect();
+    // What plays a part is no model to connect.
+    let is_model = |row: &&Standing| !["mock", "demo"].contains(&row.name.as_str());
+    let mut rows: Vec<_> = standings.providers.iter().filter(is_model).collect();
     rows.sort_by_key(|row| !row.usable);
     let usual = rows.iter().position(|row| Some(&row.module) == standings.detected.as_ref()).unwrap_or(0);
     let choices: Vec<_> = rows
@@ -173,10 +175,9 @@ fn choose_provider(standings: &Standings) -> io::Result<&Standing> {
 
 /// What a provider that cannot be used yet needs, in a few words.
 fn wants(row: &Standing) -> String {
-    match row.variables.first() {
-        Some(variable) if row.base_url.is_some() => format!("needs a key ({}) or a server", variable.name),
-        Some(variable) => format!("needs a key ({})", variable.name),
-        None => "needs a server".to_owned(),
+    match (row.name.as_str(), row.variables.first()) {
+        ("ollama" | "vllm" | "chat-completions", _) | (_, None) => "needs the address of a server".to_owned(),
+        (_, Some(variable)) => format!("needs a key ({})", variable.name),
     }
 }
 

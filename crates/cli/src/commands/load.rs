@@ -9,7 +9,7 @@ use amplifier_app::open::{AppError, find_home};
 use amplifier_app::prepare::{self, BundleFault, PlanFile, PrepareOptions, PreparedBundle};
 use amplifier_app::profiles::PreparedProfile;
 use amplifier_app::settings::{Settings, SettingsError, SettingsFiles, Target};
-use amplifier_app::{Notice, Severity};
+use amplifier_app::{BundleLock, Notice, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
 
 use super::profile;
@@ -26,6 +26,15 @@ pub fn access(home: Option<PathBuf>) -> Result<Access, Exit> {
     let settings = Settings::load(&files, &access.environment).map_err(|error| refuse_settings(&error))?;
     settings.notices().iter().for_each(|notice| render::note(&line(notice)));
     access.settings = Arc::new(settings);
+    Ok(access)
+}
+
+/// The same for who looks into what is wrong: settings that cannot be used are as if there were none.
+pub fn access_or_defaults(home: Option<PathBuf>) -> Result<Access, Exit> {
+    let mut access = access_without_settings(home)?;
+    if let Ok(settings) = Settings::load(&settings_files(&access), &access.environment) {
+        access.settings = Arc::new(settings);
+    }
     Ok(access)
 }
 
@@ -203,6 +212,14 @@ impl Chosen {
         let options = PrepareOptions { target: Target::Session, ..options };
         let bundle = bundle(choice.bundle.as_deref(), access, options).await?;
         Ok(Self::Bundle(Box::new(bundle)))
+    }
+
+    /// What exactly its sources are, where that is locked.
+    pub fn lock(&self) -> Option<Arc<BundleLock>> {
+        match self {
+            Self::Bundle(bundle) => bundle.lock(),
+            Self::File(_) | Self::Profile(_) => None,
+        }
     }
 
     /// The typed plan; what is worth telling is told.

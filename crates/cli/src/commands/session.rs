@@ -25,7 +25,7 @@ mod tell;
 
 pub use change::{origin, tell_changes};
 pub use go_on::{go_on, resume};
-use tell::{minute, plain, short, words};
+use tell::{count, minute, plain, short, words};
 
 /// `amplifier session …`.
 pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
@@ -89,14 +89,16 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         render::note(&format!("warning: session `{id}` cannot be shown: {error}"));
     }
     for id in &listing.rebuilt {
-        render::note(&format!("note: what is shown of session `{id}` was damaged; it was made again from its journal"));
+        render::note(&format!(
+            "note: what is shown of session `{id}` was damaged; it was made again from its journal"
+        ));
     }
     if args.output == Form::Json {
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
         render::json(&json!({ "sessions": sessions, "total": listing.total }));
         return Ok(Exit::Success);
     }
-    if listing.sessions.is_empty() {
+    if listing.total == 0 {
         match &scope.project {
             Some(project) => {
                 render::out(&format!("no session was started in `{}` or below it", project.display()));
@@ -122,7 +124,8 @@ fn row(listed: &Listed, ids: &[&SessionId]) -> String {
     let metadata = &listed.metadata;
     let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
-    format!("{id}  {used}  {:>3} turns  {running}{}", metadata.turns, plain(metadata.label()))
+    let turns = count(metadata.turns, "turn");
+    format!("{id}  {used}  {turns:>9}  {running}{}", plain(metadata.label()))
 }
 
 fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -203,10 +206,15 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
     let request = sessions::ForkRequest { at: args.at, name: args.name.clone() };
     let forked = sessions::fork(store, &id, &request)?;
     match args.output {
-        Form::Json => render::json(&json!({ "session_id": forked.id, "forked_from": forked.metadata.forked_from })),
+        Form::Json => {
+            render::json(&json!({ "session_id": forked.id, "forked_from": forked.metadata.forked_from }))
+        }
         Form::Text => {
             render::out(&forked.id.to_string());
-            render::note(&format!("it shares {} turns with `{id}`; `amplifier resume {}` goes on with it", forked.turn, forked.id));
+            let (shared, fork) = (count(forked.turn, "turn"), &forked.id);
+            render::note(&format!(
+                "it shares {shared} with `{id}`; `amplifier resume {fork}` goes on with it"
+            ));
         }
     }
     Ok(Exit::Success)
@@ -215,18 +223,28 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
 fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
     let done = sessions::rewind(store, &id, args.to)?;
-    render::out(&format!("the conversation is at the end of turn {} and has {} messages", done.to, done.messages));
-    render::note(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
+    let messages = count(done.messages as u64, "message");
+    render::out(&format!("the conversation is at the end of turn {} and has {messages}", done.to));
+    if done.from != done.to {
+        render::note(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
+    }
     if !args.files {
         return Ok(Exit::Success);
     }
     if !done.back {
-        render::note("warning: files were left as they are: copies only lead back, and turn is not behind the last one");
+        let to = done.to;
+        render::note(&format!(
+            "warning: files were left as they are: copies only lead back, and turn {to} is not on the way back"
+        ));
         return Ok(Exit::Success);
     }
     let files = sessions::files_back(store, &id, args.to)?;
     for (path, put_back) in &files.back {
-        render::out(&format!("`{}` is as it was; what stood there is backup {}", path.display(), put_back.undo));
+        render::out(&format!(
+            "`{}` is as it was; what stood there is backup {}",
+            path.display(),
+            put_back.undo
+        ));
     }
     if files.back.is_empty() && files.failed.is_empty() {
         let dir = files.dir.display();

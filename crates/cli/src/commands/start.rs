@@ -11,8 +11,8 @@ use amplifier_app::prepare::PrepareOptions;
 use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
-    ApprovalSystem, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness, detect,
-    inquire, overrides, providers, settings,
+    ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness,
+    detect, inquire, overrides, providers, settings,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::ids::SessionId;
@@ -30,7 +30,8 @@ pub struct Start {
     pub which: Which,
     pub prompt: Option<PromptParts>,
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
-    origin: Option<SessionOrigin>,
+    pub lock: Option<Arc<BundleLock>>,
+    pub origin: Option<SessionOrigin>,
     strictness: Strictness,
 }
 
@@ -45,7 +46,15 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
         session::tell_changes(&access, id).await;
         let plan = kept_plan(args, id, &access)?;
         let which = Which::Resume(id.clone(), plan.map(Box::new));
-        return Ok(Start { access, which, prompt: None, resolver: None, origin: None, strictness });
+        return Ok(Start {
+            access,
+            which,
+            prompt: None,
+            resolver: None,
+            lock: None,
+            origin: None,
+            strictness,
+        });
     }
     if args.offline {
         access.freshness = Freshness::Offline;
@@ -72,7 +81,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
         Some(id) => Which::Resume(id, Some(plan)),
         None => Which::New(plan),
     };
-    Ok(Start { access, which, prompt, resolver, origin, strictness })
+    Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), origin, strictness })
 }
 
 /// The plan that a session was opened with, where the flags change something in it.
@@ -162,13 +171,23 @@ pub fn approvals(
     person: Option<Arc<dyn Asker>>,
     display: Arc<dyn DisplaySystem>,
 ) -> Arc<Approvals> {
+    answering(args.approve, access, person, display)
+}
+
+/// The same for commands that start no conversation.
+pub fn answering(
+    approve: Option<Approve>,
+    access: &Access,
+    person: Option<Arc<dyn Asker>>,
+    display: Arc<dyn DisplaySystem>,
+) -> Arc<Approvals> {
     let set = access.settings.approve().and_then(|approve| match approve {
         settings::Approve::Ask => None,
         settings::Approve::All => Some(Approve::All),
         settings::Approve::Safe => Some(Approve::Safe),
         settings::Approve::None => Some(Approve::None),
     });
-    let policy = match (args.approve.or(set), person) {
+    let policy = match (approve.or(set), person) {
         (Some(Approve::All), _) => ApprovalPolicy::All,
         (Some(Approve::Safe), _) => ApprovalPolicy::Safe,
         (Some(Approve::None), _) | (None, None) => ApprovalPolicy::None,
@@ -204,6 +223,7 @@ impl Start {
             tap: ports.tap,
             prompt: self.prompt,
             resolver: self.resolver,
+            lock: self.lock,
             origin: self.origin,
         })
         .await

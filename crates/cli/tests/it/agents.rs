@@ -52,7 +52,7 @@ fn the_agents_of_a_plan_file_have_their_line_and_one_without_agents_says_so() {
          \"a/b\": {\"description\": \"x\"}\n  }\n}",
     );
     let listed = desk.amplifier(&["agents", "list", "--plan", "p.json", "--output", "json"]).json();
-    assert_eq!(listed["agents"][0]["at"], "p.json:4:5");
+    assert_eq!(listed["agents"][0]["at"], "p.json:4:12");
     let none = desk.amplifier(&["agents", "list", "--bundle", "minimal"]);
     assert_eq!((none.code, none.stdout.as_str()), (0, "there are no agents\n"), "{}", none.seen());
 }

@@ -49,12 +49,12 @@ fn comments_and_order_stay() {
     let text = "# my settings\n\nui:   # how it looks\n    color: never # no colours\n\n# which bundle\nbundle: {active: x}\n# the end\n";
     let file = desk.home().join("settings.yaml");
     std::fs::write(&file, text).unwrap();
-    assert_eq!(desk.amplifier(&["config", "set", "ui.color", "always"]).code, 0);
-    assert_eq!(settings(&desk), text.replace("never", "always"));
+    assert_eq!(desk.amplifier(&["config", "set", "ui.color", "auto"]).code, 0);
+    assert_eq!(settings(&desk), text.replace("never", "auto"));
     let refused = desk.amplifier(&["config", "set", "bundle.active", "y"]);
     assert_eq!(refused.code, 2);
     assert_snapshot!("in_braces", desk.seen(&refused));
-    assert_eq!(settings(&desk), text.replace("never", "always"));
+    assert_eq!(settings(&desk), text.replace("never", "auto"));
     // A link into a repository of the person's own stays a link.
     let elsewhere = desk.work().join("dotfiles.yaml");
     std::fs::rename(&file, &elsewhere).unwrap();

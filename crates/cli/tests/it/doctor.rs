@@ -16,8 +16,8 @@ fn everything_is_looked_at_and_told_in_80_columns() {
     assert_eq!(ran.code, 0, "{}", ran.seen());
     let word_fits = |line: &str| line.chars().count() <= 80 || !line.trim().contains(' ');
     assert_eq!(ran.stdout.lines().find(|line| !word_fits(line)), None, "{}", ran.stdout);
-    assert!(ran.stdout.starts_with("  ok      version     amplifier "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\n  ok      home        `"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("  ok      version       amplifier "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n  ok      home          `"), "{}", ran.stdout);
     assert!(ran.stdout.lines().last().unwrap().starts_with("no problems, "), "{}", ran.stdout);
     assert!(!desk.home().exists(), "looking makes nothing");
 }
@@ -29,8 +29,8 @@ fn a_problem_is_told_with_its_cure_and_an_exit_code() {
     std::fs::write(desk.home().join("settings.yaml"), "a: [\n").unwrap();
     let ran = desk.with_git(&["doctor", "--offline"]);
     assert_eq!(ran.code, 1, "{}", ran.seen());
-    assert!(ran.stdout.contains("\n  problem settings    "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\n                        cure: mend `"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n  problem settings      "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n                        cure: `amplifier config edit`"), "{}", ran.stdout);
     assert!(ran.stdout.lines().last().unwrap().starts_with("one problem, "), "{}", ran.stdout);
     let told = desk.with_git(&["doctor", "--offline", "--output", "json"]);
     assert_eq!((told.code, &told.json()["passed"]), (1, &Value::Bool(false)));
@@ -40,7 +40,8 @@ fn a_problem_is_told_with_its_cure_and_an_exit_code() {
 
 #[test]
 fn a_machine_without_a_home_is_a_wrong_call() {
-    let mut command = Desk::new().command(&["doctor"]);
+    let desk = Desk::new();
+    let mut command = desk.command(&["doctor"]);
     let output = command.env_remove("AMPLIFIER_HOME").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
 }

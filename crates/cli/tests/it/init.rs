@@ -5,7 +5,8 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::desk::{Desk, Ran, read};
-use crate::provider::{Manner, Server, with};
+use crate::provider::{Manner, Server, closed, with};
+use crate::terminal::Terminal;
 
 const KEY: &str = "hunter2-hunter2-hunter2";
 
@@ -148,7 +149,6 @@ fn a_provider_without_a_key_says_what_is_missing() {
         &["provider", "add", "nobody"],
         &["provider", "add"],
         &["provider", "add", "anthropic", "--key-stdin"],
-        &["provider", "add", "anthropic", "--key-stdin", "--store", "keyring"],
         &["provider", "remove", "anthropic"],
     ];
     let told: Vec<_> = steps
@@ -179,6 +179,50 @@ fn several_of_one_type_are_told_apart_by_their_names() {
     assert_eq!(desk.amplifier(&["provider", "remove", "fast"]).code, 0);
     let text = read(&desk.home().join("settings.yaml"));
     assert!(text.contains("provider-openai") && !text.contains("fast"), "{text}");
+}
+
+#[test]
+fn at_a_terminal_everything_is_asked_and_the_key_is_not_seen() {
+    let desk = Desk::new();
+    let server = Server::start(Manner::Well);
+    let nobody = closed().to_string();
+    let variables = [("TERM", "dumb"), ("OLLAMA_HOST", nobody.as_str()), ("LLAMA_CPP_HOST", nobody.as_str())];
+    let mut terminal = Terminal::open_with(&desk, &["init"], (100, 60), &variables);
+    terminal.sees("Number or name");
+    terminal.types("nobody\r");
+    terminal.sees("`nobody` is none of them.");
+    terminal.types("chat-completions\r");
+    terminal.sees("Where is the service? (URL):");
+    terminal.types(&format!("{}\r", server.url()));
+    terminal.sees("The key (not shown");
+    terminal.types(&format!("{KEY}x\u{7f}\r"));
+    terminal.sees("Where shall the key be kept?");
+    terminal.sees("in plain text, readable by you alone");
+    terminal.types("file\r");
+    terminal.sees("Which model?");
+    terminal.types("1\r");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    let seen = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+    assert!(!seen.contains(KEY), "{seen}");
+    assert!(seen.contains("`chat-completions` answers (`smol`)"), "{seen}");
+    assert_eq!(holders(&desk.home(), KEY), ["keys.env"]);
+    assert!(read(&desk.home().join("keys.env")).contains(&format!("CHAT_COMPLETIONS_API_KEY={KEY}\n")));
+    assert!(read(&desk.home().join("settings.yaml")).contains("default_model: smol"));
+}
+
+#[test]
+fn leaving_in_the_middle_writes_nothing() {
+    let desk = Desk::new();
+    let nobody = closed().to_string();
+    let variables = [("TERM", "dumb"), ("OLLAMA_HOST", nobody.as_str()), ("LLAMA_CPP_HOST", nobody.as_str())];
+    let mut terminal = Terminal::open_with(&desk, &["init"], (100, 60), &variables);
+    terminal.sees("Number or name");
+    terminal.types("anthropic\r");
+    terminal.sees("The key (not shown");
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end(), 130, "{}", terminal.screen());
+    assert!(terminal.screen().contains("nothing was written"), "{}", terminal.screen());
+    assert!(!desk.home().join("settings.yaml").exists() && !desk.home().join("keys.env").exists());
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod llama_vendors;
 mod module;
 mod pages;
 mod parts;
+mod picture;
 mod plan;
 mod plans_of_bundles;
 mod processes;

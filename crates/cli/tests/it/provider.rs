@@ -105,7 +105,7 @@ fn streamed() -> String {
 }
 
 /// Where nobody listens.
-fn closed() -> SocketAddr {
+pub fn closed() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 

@@ -1,7 +1,5 @@
 //! `amplifier session …`: looking at sessions and going back and forth in them.
 
-use std::path::Path;
-
 use insta::{Settings, assert_snapshot};
 use serde_json::{Value, json};
 
@@ -45,7 +43,10 @@ fn desk() -> (Desk, String) {
     desk.file("notes.txt", "as it was\n");
     let call = json!({"name": "write_file", "arguments": {"file_path": "notes.txt", "content": "changed"}});
     desk.plan("first.json", &plan(&json!(["The first answer."])));
-    desk.plan("second.json", &plan(&json!([{"text": "I write.", "tool_calls": [call]}, "The second answer."])));
+    desk.plan(
+        "second.json",
+        &plan(&json!([{"text": "I write.", "tool_calls": [call]}, "The second answer."])),
+    );
     ok(desk.amplifier(&["run", "--plan", "first.json", "What is the first?"]));
     let id = ids(&desk).remove(0);
     let short = &id[..13];
@@ -56,7 +57,8 @@ fn desk() -> (Desk, String) {
 
 fn texts(desk: &Desk, id: &str) -> Vec<String> {
     let path = desk.home().join("state/sessions").join(id).join("transcript.jsonl");
-    let messages = read(&path).lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
+    let messages =
+        read(&path).lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
     let text = |message: &Value| match &message["content"] {
         Value::String(text) => text.clone(),
         blocks => blocks[0]["text"].as_str().unwrap_or_default().to_owned(),
@@ -77,7 +79,8 @@ fn sessions_are_listed_for_this_folder_and_shown() {
         assert_snapshot!("list_all", desk.amplifier(&["session", "list", "--all", "--limit", "1"]).seen());
         assert_snapshot!("show", desk.amplifier(&["session", "show", &id[..20], "--transcript"]).seen());
     });
-    let listed = ok(desk.amplifier(&["session", "list", "--project", "../elsewhere", "--output", "json"])).json();
+    let listed =
+        ok(desk.amplifier(&["session", "list", "--project", "../elsewhere", "--output", "json"])).json();
     assert_eq!(listed["total"], json!(1));
     let session = &listed["sessions"][0];
     assert_eq!(session["title"], json!("Somewhere else"));
@@ -124,7 +127,10 @@ fn a_fork_goes_its_own_way_and_the_first_stays() {
     let fork = ran.stdout.trim().to_owned();
     scope(&desk, || assert_snapshot!("fork", ran.seen()));
     ok(desk.amplifier(&["run", "--resume", &fork, "What else?"]));
-    assert_eq!(texts(&desk, &fork), ["What is the first?", "The first answer.", "What else?", "The first answer."]);
+    assert_eq!(
+        texts(&desk, &fork),
+        ["What is the first?", "The first answer.", "What else?", "The first answer."]
+    );
     assert_eq!(texts(&desk, &id).len(), 8);
     scope(&desk, || {
         assert_snapshot!("tree", desk.amplifier(&["session", "list", "--tree", &id]).seen());
@@ -145,15 +151,24 @@ fn the_conversation_goes_back_and_forth_and_files_go_back_when_asked() {
     // What is said now follows the first turn.
     let ran = ok(desk.amplifier(&["run", "--resume", &id, "--output", "json", "Once more"])).json();
     assert_eq!(ran["turn"], json!(4));
-    assert_eq!(texts(&desk, &id), ["What is the first?", "The first answer.", "Once more", "The first answer."]);
+    assert_eq!(
+        texts(&desk, &id),
+        ["What is the first?", "The first answer.", "Once more", "The first answer."]
+    );
     scope(&desk, || {
         assert_snapshot!("shown_after", desk.amplifier(&["session", "show", &id]).seen());
-        assert_snapshot!("forward", desk.amplifier(&["session", "rewind", &id, "--to", "3", "--files"]).seen());
+        assert_snapshot!(
+            "forward",
+            desk.amplifier(&["session", "rewind", &id, "--to", "3", "--files"]).seen()
+        );
     });
     assert_eq!(texts(&desk, &id).len(), 8);
     scope(&desk, || {
         assert_snapshot!("files", desk.amplifier(&["session", "rewind", &id, "--to", "1", "--files"]).seen());
-        assert_snapshot!("files_again", desk.amplifier(&["session", "rewind", &id, "--to", "1", "--files"]).seen());
+        assert_snapshot!(
+            "files_again",
+            desk.amplifier(&["session", "rewind", &id, "--to", "1", "--files"]).seen()
+        );
     });
     assert_eq!(read(&desk.work().join("notes.txt")), "as it was\n");
 }
@@ -224,7 +239,7 @@ fn deleted_is_gone_and_old_ones_are_cleaned_up() {
         assert_snapshot!("delete", desk.amplifier(&["session", "delete", &id, "--yes"]).seen());
     });
     assert_eq!(ids(&desk).len(), 1);
-    assert_eq!(desk.amplifier(&["session", "show", &id]).code, 2);
+    assert_eq!(desk.amplifier(&["session", "show", &id]).code, 1);
     scope(&desk, || {
         assert_snapshot!("cleanup", desk.amplifier(&["session", "cleanup", "--days", "0", "--yes"]).seen());
     });
@@ -267,6 +282,6 @@ fn every_command_says_what_it_does() {
     assert_snapshot!("helps", helps);
     for command in ["continue", "resume"] {
         let help = ok(desk.amplifier(&[command, "--help"])).stdout;
-        assert!(help.contains("--force-bundle") && Path::new(&help).components().count() > 0, "{help}");
+        assert!(help.contains("--force-bundle"), "{help}");
     }
 }

@@ -37,7 +37,11 @@ fn ten_thousand_sessions_are_listed_from_one_file() {
         times.push(begun.elapsed());
         assert_eq!(ran.code, 0, "{}", ran.seen());
         assert_eq!(ran.stdout.lines().count(), 20);
-        assert!(ran.stdout.contains("Question number 9999") && ran.stderr.contains("20 of 10000"), "{}", ran.seen());
+        assert!(
+            ran.stdout.contains("Question number 9999") && ran.stderr.contains("20 of 10000"),
+            "{}",
+            ran.seen()
+        );
     }
     times.sort();
     println!("session list of {SESSIONS}: {:?} (median of 5, this build)", times[2]);

@@ -29,14 +29,24 @@ struct Seen {
 
 impl Terminal {
     /// Runs the binary in a terminal of this size.
-    pub fn open(desk: &Desk, args: &[&str], (columns, rows): (u16, u16), term: &str) -> Self {
+    pub fn open(desk: &Desk, args: &[&str], size: (u16, u16), term: &str) -> Self {
+        Self::open_with(desk, args, size, &[("TERM", term)])
+    }
+
+    /// The same, with these variables.
+    pub fn open_with(
+        desk: &Desk,
+        args: &[&str],
+        (columns, rows): (u16, u16),
+        variables: &[(&str, &str)],
+    ) -> Self {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_amplifier"));
         command.args(args);
         command.env_clear();
         command.env("AMPLIFIER_HOME", desk.home());
-        command.env("TERM", term);
+        variables.iter().for_each(|(name, value)| command.env(name, value));
         command.cwd(desk.work());
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
@@ -74,6 +84,11 @@ impl Terminal {
     /// What stands on the screen, without the blanks at the ends of lines and the empty lines at the end.
     pub fn screen(&self) -> String {
         self.seen.0.lock().unwrap().text()
+    }
+
+    /// Looks at the screen with its colours.
+    pub fn with_screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.seen.0.lock().unwrap().screen.screen())
     }
 
     /// Everything that came, as it came.

@@ -98,12 +98,12 @@ fn gates_and_rules_hold_for_calls_by_hand_too() {
     let call = ["write_file", "file_path=b.txt", "content=new"];
     let refused = invoke(&desk, &call);
     assert_eq!(refused.code, 3, "{}", refused.seen());
-    assert!(refused.stderr.contains("nobody is there to be asked"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error: `write_file` was refused: "), "{}", refused.stderr);
     assert!(!desk.work().join("b.txt").exists());
-    let allowed = invoke(&desk, &[call.as_slice(), &["--yes"]].concat());
+    let allowed = invoke(&desk, &[call.as_slice(), &["--approve", "all"]].concat());
     assert_eq!(allowed.code, 0, "{}", allowed.seen());
     assert!(desk.work().join("b.txt").exists());
-    let denied = invoke(&desk, &["echo", "text=a", "--yes"]);
+    let denied = invoke(&desk, &["echo", "text=a", "--approve", "all"]);
     assert_eq!(denied.code, 3, "{}", denied.seen());
     assert_eq!(desk.sessions().len(), 0);
 }

@@ -16,10 +16,15 @@ use super::openai::{self, Proof, Responses};
 use super::wire::{self, About, WireProvider};
 use crate::table::BuiltIn;
 
+mod identity;
+
+use identity::Identity;
+
 const NAME: &str = "azure-openai";
 const KEYS: &[&str] = &["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_KEY"];
 const TOKENS: &[&str] = &["AZURE_OPENAI_AD_TOKEN"];
 const PLACES: &[&str] = &["AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL"];
+const IDENTITIES: [&str; 2] = ["AZURE_USE_MANAGED_IDENTITY", "AZURE_USE_DEFAULT_CREDENTIAL"];
 const VERSION: &str = "AZURE_OPENAI_API_VERSION";
 const MODEL: &str = "gpt-5.4";
 /// The first dated version of the API that has responses.
@@ -39,11 +44,11 @@ struct Config {
     entra_token: Option<String>,
     /// `PTU` for a deployment that is paid by the hour, whose tokens cost nothing.
     deployment_type: Option<String>,
-    /// Taken from older configs. Tokens are not fetched: give one as `entra_token`.
+    /// Whether tokens of the identity that this machine or application has in Azure are fetched, where no key is set.
     use_managed_identity: Option<bool>,
-    /// Taken from older configs. Tokens are not fetched: give one as `entra_token`.
+    /// The same as `use_managed_identity`: of the ways it stands for elsewhere only that one is gone here.
     use_default_credential: Option<bool>,
-    /// Taken from older configs. Tokens are not fetched: give one as `entra_token`.
+    /// Which identity, where there are several.
     managed_identity_client_id: Option<String>,
     #[serde(flatten)]
     openai: openai::Config,
@@ -80,7 +85,12 @@ impl Module for AzureOpenAi {
         let proof = match settings.key() {
             Some(token) if is_token => Proof::Bearer(token.to_owned()),
             Some(key) => Proof::Header("api-key", key.to_owned()),
-            None => return Ok(nothing_to_show(&config)),
+            None if config.wants_identity(cx).await => {
+                let identity = Identity::find(cx, config.managed_identity_client_id.as_deref()).await;
+                let refused = |message| LoadError::Mount { id: cx.module().clone(), message };
+                Proof::Fetched(Box::new(identity.map_err(refused)?))
+            }
+            None => return Ok(nothing_to_show()),
         };
         let version = match &config.api_version {
             Some(version) => Some(version.clone()),
@@ -128,18 +138,26 @@ fn prices(config: &Value) -> Value {
     }
 }
 
-fn nothing_to_show(config: &Config) -> Mounted {
-    let wants_identity = config.use_managed_identity == Some(true)
-        || config.use_default_credential == Some(true)
-        || config.managed_identity_client_id.is_some();
-    let reason = match wants_identity {
-        true => {
-            "no token: tokens of an identity are not fetched; set `AZURE_OPENAI_AD_TOKEN` or `entra_token` in its config"
+impl Config {
+    /// Whether tokens shall be fetched, by the config or by a variable.
+    async fn wants_identity(&self, cx: &MountCx) -> bool {
+        let said = [self.use_managed_identity, self.use_default_credential];
+        if said.contains(&Some(true)) || said.contains(&Some(false)) {
+            return said.contains(&Some(true));
         }
-        false => {
-            "no key: set `AZURE_OPENAI_API_KEY` or `api_key` in its config, or a token as `AZURE_OPENAI_AD_TOKEN` or `entra_token`"
+        for name in IDENTITIES {
+            let value = wire::variable(&cx.coordinator, name).await.unwrap_or_default();
+            if ["1", "true", "yes"].contains(&value.trim().to_lowercase().as_str()) {
+                return true;
+            }
         }
-    };
+        self.managed_identity_client_id.is_some()
+    }
+}
+
+fn nothing_to_show() -> Mounted {
+    let reason = "no key: set `AZURE_OPENAI_API_KEY` or `api_key` in its config, or a token as `AZURE_OPENAI_AD_TOKEN` or \
+        `entra_token`, or `use_managed_identity` on a machine of Azure";
     Mounted::Skipped { reason: reason.to_owned() }
 }
 

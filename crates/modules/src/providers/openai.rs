@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::wire::{self, About, Ask, Call, Reader, Resumes, Service, Settings, WireProvider};
+use super::wire::{self, About, Ask, Call, Reader, Resumes, Service, Settings, Tokens, WireProvider};
 use crate::table::BuiltIn;
 
 mod items;
@@ -110,6 +110,8 @@ pub(super) enum Proof {
     Bearer(String),
     /// A key in a header of this name.
     Header(&'static str, String),
+    /// A token that is fetched for every request that needs one.
+    Fetched(Box<dyn Tokens>),
 }
 
 /// The Responses API, with what the plan says about it.
@@ -134,6 +136,8 @@ impl Responses {
         match &self.proof {
             Proof::Bearer(token) => call.header("authorization", format!("Bearer {token}")),
             Proof::Header(name, key) => call.header(*name, key),
+            // The provider adds it: fetching waits, and a service never does.
+            Proof::Fetched(_) => call,
         }
     }
 
@@ -176,6 +180,13 @@ impl Service for Responses {
             ))
         };
         rows.into_iter().flatten().filter_map(model).filter(|info| answers(&info.id)).collect()
+    }
+
+    fn tokens(&self) -> Option<&dyn Tokens> {
+        match &self.proof {
+            Proof::Fetched(tokens) => Some(&**tokens),
+            Proof::Bearer(_) | Proof::Header(..) => None,
+        }
     }
 
     fn resumes(&self) -> Resumes {

@@ -23,6 +23,7 @@ use amplifier_protocol::content::ContentBlock;
 use amplifier_protocol::llm_error::LlmError;
 use amplifier_protocol::provider::ModelInfo;
 use amplifier_protocol::usage::Usage;
+use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 mod answer;
@@ -80,10 +81,25 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// Whether an answer that broke off can be gone on with behind its whole blocks.
     fn resumes(&self) -> Resumes;
 
+    /// Where tokens come from that end and are fetched anew, for services that take no lasting key.
+    fn tokens(&self) -> Option<&dyn Tokens> {
+        None
+    }
+
     /// The error as this service means it, such as one that asks for more patience.
     fn judge(&self, error: LlmError) -> LlmError {
         error
     }
+}
+
+/// Gives tokens that prove whose a request is, each for a while.
+#[async_trait]
+pub(crate) trait Tokens: Send + Sync {
+    /// A token that is good now.
+    async fn token(&self) -> Result<String, LlmError>;
+
+    /// The service did not take the last one: the next is fetched anew.
+    async fn forget(&self);
 }
 
 /// Reads one answer. Pure: what it must remember between frames it keeps in itself.

@@ -9,6 +9,7 @@
 
 mod apply_patch;
 mod asking;
+mod azure;
 mod bash;
 mod bash_ends;
 mod bash_sandbox;

@@ -15,6 +15,7 @@ use amplifier_sources::cache::Cache;
 use amplifier_sources::fetch::{Fetcher, Freshness};
 use serde_json::Value;
 
+use crate::schemas::{head, misfits};
 use crate::support::World;
 
 /// A clock that moves one minute at each look, so that an unchanged time means that nothing was written.
@@ -125,7 +126,12 @@ impl House {
     }
 
     pub async fn compile(&self, id: &str) -> Result<Compiled, ProfileError> {
-        self.profiles.compile(&id.parse().unwrap(), &self.cx()).await
+        let compiled = self.profiles.compile(&id.parse().unwrap(), &self.cx()).await;
+        if compiled.is_ok() {
+            let text = fs::read_to_string(self.share(&format!("profiles/{id}/profile.md"))).unwrap();
+            assert_eq!(misfits("profile", &head(&text)), [""; 0], "{text}");
+        }
+        compiled
     }
 
     /// Syncs, compiles, and gives the plan.
@@ -136,7 +142,9 @@ impl House {
     }
 
     pub fn plan_as(&self, id: &str, form: PlanForm) -> Value {
-        self.profiles.plan(&id.parse::<ProfileId>().unwrap(), form).unwrap().plan.to_json()
+        let plan = self.profiles.plan(&id.parse::<ProfileId>().unwrap(), form).unwrap().plan.to_json();
+        assert_eq!(misfits("mount-plan", &plan), [""; 0], "{plan:#}");
+        plan
     }
 
     /// The same folder without `share/profiles/<id>`'s contents changing: every file with its bytes.

@@ -14,6 +14,7 @@ mod house;
 mod lifecycle;
 mod mentions;
 mod plans;
+mod schemas;
 mod texts;
 
 // The same repositories and the same server as the tests of `sources`.

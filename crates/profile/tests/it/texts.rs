@@ -15,7 +15,7 @@ fn local(house: &House, name: &str, text: &str) {
     house.write(&format!("home/share/profiles/local/{name}/profile.md"), text);
 }
 
-const SEED: &str = "---
+pub const SEED: &str = "---
 profile:
   name: base
   version: 1.1.0

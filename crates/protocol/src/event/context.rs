@@ -84,3 +84,50 @@ impl Event for ContextInclude {
     const NAME: &'static str = "context:include";
     const EMITTER: &'static str = APP;
 }
+
+/// Files that a text mentions were found, or were not. Told once for each file as it is, and once for each failure.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MentionsResolved {
+    /// Whose text mentions them: `bundle_context` for the system prompt, `prompt` for what was asked.
+    pub source: String,
+    /// The files that were found.
+    pub resolutions: Vec<MentionResolution>,
+    /// The mentions that led nowhere.
+    pub failed: Vec<MentionFailure>,
+    /// How many mentions led to a text that was there already.
+    pub deduplicated_count: u64,
+    /// The turn, counted from 1; 0 before the first.
+    pub turn: Option<u64>,
+}
+
+/// A file that a text mentions.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MentionResolution {
+    /// As it was written, with its `@`; the key of a file that a bundle declares.
+    pub mention: String,
+    /// The file.
+    pub resolved_path: String,
+    /// What kind of mention it is, such as `bundle_namespace` or `relative_path`.
+    pub source_type: String,
+    /// SHA-256 of its text, in hex.
+    pub content_hash: String,
+    /// Whether the session meets this text for the first time.
+    pub is_new: bool,
+}
+
+/// A mention that led nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MentionFailure {
+    /// As it was written, with its `@`.
+    pub mention: String,
+    /// Why, in a word such as `not_found` or `path_traversal_rejected`.
+    pub reason: String,
+}
+
+impl Event for MentionsResolved {
+    const NAME: &'static str = "mentions:resolved";
+    const EMITTER: &'static str = APP;
+}

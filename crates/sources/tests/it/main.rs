@@ -18,4 +18,5 @@ mod processes;
 mod repositories;
 mod server;
 mod smart_http;
+mod submodules;
 mod support;

@@ -6,12 +6,27 @@ use crate::chat::calls::one_line;
 use crate::chat::paint::{Line, Margin, Span, Style, wrap};
 use crate::chat::turn::{dollars, tokens};
 use crate::chat::view::{self, Thinking, thought_lines};
-use crate::chat::{Chat, markdown};
+use crate::chat::{Chat, markdown, slash};
 
+/// What a second column needs beside the first.
+const NARROW: usize = 24;
 /// How many of the last calls are listed.
 const LAST_CALLS: usize = 20;
 
 impl Chat {
+    pub(super) fn help(&mut self, argument: &str) {
+        let row = |command: &slash::Command| (command.form(), command.about.to_owned());
+        match slash::find(argument.trim_start_matches('/')) {
+            Some(command) => self.table(&[row(command)]),
+            None if argument.is_empty() => {
+                let rows: Vec<_> = slash::COMMANDS.iter().map(row).collect();
+                self.table(&rows);
+                self.say(slash::HELP, Style::DIM);
+            }
+            None => self.refuse(&format!("there is no command `{argument}`; `/help` lists them")),
+        }
+    }
+
     pub(super) fn status(&mut self) {
         let session = &self.seat.opened.session;
         let status = session.status();
@@ -39,20 +54,12 @@ impl Chat {
         self.table(&rows);
     }
 
-    /// Two columns, the second one wrapped.
+    /// Two columns, the second one wrapped; below each other where there is no room for two.
     pub(super) fn table(&mut self, rows: &[(impl AsRef<str>, String)]) {
         let widest = rows.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0).min(24);
         let room = view::room(&self.screen);
-        let lines: Vec<Line> = rows
-            .iter()
-            .flat_map(|(name, text)| {
-                let name = format!("  {:widest$}  ", name.as_ref());
-                let rest = " ".repeat(widest + 4);
-                let margin =
-                    Margin { first: vec![Span::new(name, Style::BOLD)], rest: vec![Span::plain(rest)] };
-                wrap(&[Span::plain(markdown::safe(text))], room, &margin)
-            })
-            .collect();
+        let lines: Vec<Line> =
+            rows.iter().flat_map(|(name, text)| row(name.as_ref(), text, widest, room)).collect();
         self.show(&lines);
     }
 
@@ -172,6 +179,21 @@ impl Chat {
             None => self.refuse("there is no such tool call; `/tools last` lists them"),
         }
     }
+}
+
+fn row(name: &str, text: &str, widest: usize, room: usize) -> Vec<Line> {
+    let text = [Span::plain(markdown::safe(text))];
+    if room < widest + NARROW {
+        let margin = vec![Span::plain("    ")];
+        let mut lines = vec![vec![Span::new(format!("  {name}"), Style::BOLD)]];
+        lines.extend(wrap(&text, room, &Margin { first: margin.clone(), rest: margin }));
+        return lines;
+    }
+    let margin = Margin {
+        first: vec![Span::new(format!("  {name:widest$}  "), Style::BOLD)],
+        rest: vec![Span::plain(" ".repeat(widest + 4))],
+    };
+    wrap(&text, room, &margin)
 }
 
 fn amounts(used: u64, nanos: u64, steps: u64, calls: u64) -> String {

@@ -151,7 +151,7 @@ impl Chat {
                         let here = if about.session_id == current { " (this one)" } else { "" };
                         (
                             short(&about.session_id),
-                            format!("{} turns  {}{here}", about.turns, one_line(&title)),
+                            format!("{}  {}{here}", turns_of(about.turns), one_line(&title)),
                         )
                     })
                     .collect();
@@ -195,4 +195,8 @@ impl Chat {
             Err(error) => self.fault(&error, error.hint()),
         }
     }
+}
+
+fn turns_of(count: u64) -> String {
+    if count == 1 { "1 turn".to_owned() } else { format!("{count} turns") }
 }

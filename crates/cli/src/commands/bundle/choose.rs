@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use amplifier_app::library::Access;
 use amplifier_app::registry::{Registry, RegistryError};
-use amplifier_app::settings::{Scope, SettingsError};
+use amplifier_app::settings::{Layer, Scope, SettingsError};
 
 use super::refuse;
 use crate::args::{ClearArgs, UseArgs};
@@ -79,4 +79,16 @@ pub fn clear(args: &ClearArgs, access: &Access) -> Exit {
         (Err(error), _) => return load::refuse_settings(&error),
     }
     Exit::Success
+}
+
+/// What was just forgotten is no longer in use: by the person's own settings; those of a project are everybody's.
+pub fn forget(name: &str, access: &Access) {
+    let Some((_, place)) = access.settings.bundle().filter(|(active, _)| *active == name) else { return };
+    if access.settings.layer_of(place) == Layer::File(Scope::User)
+        && editor(access, Scope::User).and_then(|editor| editor.unset(ACTIVE)).is_ok()
+    {
+        return;
+    }
+    render::note(&format!("warning: {place} still puts `{name}` in use"));
+    render::note("  hint: `amplifier bundle clear`, or `amplifier bundle use` another one");
 }

@@ -71,6 +71,10 @@ async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -
             render::error(&error, None);
             return Err(Exit::Failure);
         }
+        if value.trim().is_empty() {
+            render::error(&KeysError::Empty, Some("pipe it in, as in `cat key.txt | amplifier provider add … --key-stdin`"));
+            return Err(Exit::Usage);
+        }
         return Ok(KeyChoice::Given { variable, value });
     }
     if let Some(set) = variables.iter().find(|variable| variable.set) {

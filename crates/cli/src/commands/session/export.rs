@@ -18,9 +18,13 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
     let format = format(args);
     let Some(to) = &args.to else {
         let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-        return match sessions::export::export(store, &id, format, &mut stdout).and_then(|()| stdout.flush().map_err(SessionError::Write)) {
+        return match sessions::export::export(store, &id, format, &mut stdout)
+            .and_then(|()| stdout.flush().map_err(SessionError::Write))
+        {
             // A reader that went away has what it wanted.
-            Err(SessionError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Success),
+            Err(SessionError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                Ok(Exit::Success)
+            }
             done => done.map(|()| Exit::Success),
         };
     };
@@ -28,7 +32,11 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
     sessions::export::export(store, &id, format, &mut document)?;
     let path = access.base.join(to);
     write_atomic(&path, &document, Durability::Synced)?;
-    render::out(&format!("session `{id}` is in `{}` ({})", to.display(), render::bytes(document.len() as u64)));
+    render::out(&format!(
+        "session `{id}` is in `{}` ({})",
+        to.display(),
+        render::bytes(document.len() as u64)
+    ));
     Ok(Exit::Success)
 }
 

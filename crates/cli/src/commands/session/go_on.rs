@@ -8,12 +8,11 @@ use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
-use clap::Parser;
 
 use super::tell::{lines, minute, plain};
 use super::{refuse, row};
-use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, RunArgs, StartArgs};
-use crate::commands::{load, run};
+use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
+use crate::commands::{chat, load, run};
 use crate::exit::Exit;
 use crate::render;
 
@@ -49,7 +48,7 @@ pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
     if !args.no_history {
         show_last(&store, &id);
     }
-    converse(&args.run.start, &id, home)
+    chat::open(&args.run.start, Some(id), home)
 }
 
 /// `amplifier resume [SESSION]` and `amplifier session resume SESSION`.
@@ -73,7 +72,7 @@ pub fn resume(args: &ResumeArgs, home: Option<PathBuf>) -> Exit {
         take_origin(&mut start, &found);
     }
     show_last(&store, &found.metadata.session_id);
-    converse(&start, &found.metadata.session_id, home)
+    chat::open(&start, Some(found.metadata.session_id), home)
 }
 
 fn choose(args: &ResumeArgs, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {
@@ -129,7 +128,10 @@ fn take_origin(start: &mut StartArgs, found: &Listed) {
         render::note("note: nobody wrote down what this session was started from; it keeps its plan");
         return;
     };
-    let reference = origin.reference.clone();
+    // A path is relative to the folder the session was started in.
+    let there = found.metadata.working_dir.as_ref().map(|dir| dir.join(&origin.reference));
+    let path = there.filter(|path| path.exists()).map(|path| path.display().to_string());
+    let reference = path.unwrap_or_else(|| origin.reference.clone());
     let mut choice = PlanChoice { bundle: None, profile: None, plan: None };
     match origin.kind {
         OriginKind::Bundle => choice.bundle = Some(reference),
@@ -143,26 +145,5 @@ fn take_origin(start: &mut StartArgs, found: &Listed) {
 fn show_last(store: &SessionStore, id: &SessionId) {
     for what in story::last(&store.home().session(id), SHOWN) {
         lines(&what).iter().for_each(|line| render::note(line));
-    }
-}
-
-/// `run`'s arguments with nothing but a session.
-#[derive(Parser)]
-struct Plain {
-    #[command(flatten)]
-    run: RunArgs,
-}
-
-/// Goes on with a session, turn after turn.
-fn converse(start: &StartArgs, id: &SessionId, home: Option<PathBuf>) -> Exit {
-    match Plain::try_parse_from(["run", "--resume", id.as_str()]) {
-        Ok(mut plain) => {
-            plain.run.start = start.clone();
-            run::run(&plain.run, home)
-        }
-        Err(error) => {
-            render::error(&error, None);
-            Exit::Usage
-        }
     }
 }

@@ -6,6 +6,7 @@ use amplifier_app::sessions::{self, SessionError};
 use amplifier_app::store::SessionStore;
 
 use super::row;
+use super::tell::{count, plain};
 use crate::args::{SessionCleanupArgs, SessionDeleteArgs};
 use crate::exit::Exit;
 use crate::render;
@@ -15,9 +16,9 @@ pub fn delete(args: &SessionDeleteArgs, store: &SessionStore) -> Result<Exit, Se
     let family = sessions::family(store, &id)?;
     let more = match family.len() {
         1 => String::new(),
-        n => format!(" and its {} sub-sessions", n - 1),
+        n => format!(" and {}", count(n as u64 - 1, "sub-session")),
     };
-    let label = store.metadata(&id).map(|metadata| super::plain(metadata.label())).unwrap_or_default();
+    let label = store.metadata(&id).map(|metadata| plain(metadata.label())).unwrap_or_default();
     if !args.yes
         && let Some(exit) = unless_confirmed(&format!("session `{id}` ({label}){more} will be gone for good"))
     {
@@ -25,7 +26,7 @@ pub fn delete(args: &SessionDeleteArgs, store: &SessionStore) -> Result<Exit, Se
     }
     let removed = sessions::delete(store, &family)?;
     sessions::sweep(store)?;
-    render::out(&format!("session `{id}`{more} is deleted ({})", render::bytes(removed.bytes)));
+    render::out(&format!("deleted: session `{id}`{more} ({})", render::bytes(removed.bytes)));
     Ok(Exit::Success)
 }
 
@@ -36,25 +37,25 @@ pub fn cleanup(args: &SessionCleanupArgs, store: &SessionStore) -> Result<Exit, 
         if !args.dry_run {
             sessions::sweep(store)?;
         }
-        render::out(&format!("every session was used in the last {days} days"));
+        render::out(&format!("every session was used in the last {}", count(days, "day")));
         return Ok(Exit::Success);
     }
     let ids: Vec<_> = old.iter().map(|listed| &listed.metadata.session_id).collect();
     for listed in &old {
         render::out(&row(listed, &ids));
     }
-    let count = old.len();
+    let (these, those_days) = (count(old.len() as u64, "session"), count(days, "day"));
     if args.dry_run {
-        render::note(&format!("{count} sessions were not used for {days} days; nothing was deleted"));
+        render::note(&format!("not used for {those_days}: {these}; nothing was deleted"));
         return Ok(Exit::Success);
     }
-    let question = format!("{count} sessions were not used for {days} days and will be gone for good");
+    let question = format!("{these} not used for {those_days} will be gone for good");
     if !args.yes
         && let Some(exit) = unless_confirmed(&question)
     {
         return Ok(exit);
     }
-    let (mut bytes, mut gone, mut failed) = (0, 0, 0);
+    let (mut bytes, mut gone, mut failed) = (0, 0_u64, 0);
     for id in ids {
         match sessions::family(store, id).and_then(|family| sessions::delete(store, &family)) {
             Ok(removed) => (bytes, gone) = (bytes + removed.bytes, gone + 1),
@@ -65,7 +66,7 @@ pub fn cleanup(args: &SessionCleanupArgs, store: &SessionStore) -> Result<Exit, 
         }
     }
     sessions::sweep(store)?;
-    render::out(&format!("{gone} sessions are deleted ({})", render::bytes(bytes)));
+    render::out(&format!("deleted: {} ({})", count(gone, "session"), render::bytes(bytes)));
     Ok(if failed == 0 { Exit::Success } else { Exit::Failure })
 }
 

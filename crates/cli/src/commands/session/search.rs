@@ -7,7 +7,7 @@ use amplifier_app::store::SessionStore;
 use serde_json::json;
 
 use super::scope;
-use super::tell::{minute, plain};
+use super::tell::{count, minute, plain};
 use crate::args::{Form, SessionSearchArgs};
 use crate::exit::Exit;
 use crate::render;
@@ -40,7 +40,8 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
     if args.output == Form::Json {
         render::json(&json!({ "hits": hits, "sessions_searched": searched.sessions, "more": more }));
     } else if hits.is_empty() {
-        render::note(&format!("nothing in {} sessions; `--all` looks into those of other folders", searched.sessions));
+        let searched = count(searched.sessions as u64, "session");
+        render::note(&format!("nothing in {searched}; `--all` looks into those of other folders"));
     } else if more {
         render::note(&format!("there is more; `--limit {}` shows it", args.limit.saturating_mul(2)));
     }

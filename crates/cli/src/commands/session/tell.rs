@@ -24,8 +24,17 @@ pub fn short(id: &SessionId, others: &[&SessionId]) -> String {
     let text = id.as_str();
     let lengths = std::iter::once(SHORT).chain(SHORT + 1..text.len());
     let prefixes = lengths.filter_map(|length| text.get(..length));
-    let unique = |prefix: &&str| !others.iter().any(|other| *other != id && other.as_str().starts_with(prefix));
+    let unique =
+        |prefix: &&str| !others.iter().any(|other| *other != id && other.as_str().starts_with(prefix));
     prefixes.into_iter().find(unique).unwrap_or(text).to_owned()
+}
+
+/// A number of things.
+pub fn count(number: impl Into<u64>, thing: &str) -> String {
+    match number.into() {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
 }
 
 /// A time to the minute.
@@ -98,7 +107,9 @@ pub fn lines(what: &Happening) -> Vec<String> {
         }
         Happening::Answered { tool, text, .. } => vec![format!("[{}: {}]", plain(tool), glance(text))],
         Happening::Shown { kind } => vec![format!("[{}]", plain(kind))],
-        Happening::Replaced { messages } => vec![format!("[the conversation has {messages} messages now]")],
+        Happening::Replaced { messages } => {
+            vec![format!("[the conversation has {} now]", count(*messages as u64, "message"))]
+        }
         Happening::Rewound { to } => vec![format!("[back to the end of turn {to}]")],
         Happening::Ended { status: TurnStatus::Success } => Vec::new(),
         Happening::Ended { status } => vec![format!("[the turn ended: {}]", status_word(*status))],
@@ -146,8 +157,9 @@ mod tests {
 
     #[test]
     fn a_short_id_is_as_long_as_it_must_be() {
-        let ids: Vec<SessionId> =
-            ["0199aaaa-0001-7000", "0199aaaa-0001-7111", "0199bbbb-0001-7000"].map(|id| id.parse().unwrap()).to_vec();
+        let ids: Vec<SessionId> = ["0199aaaa-0001-7000", "0199aaaa-0001-7111", "0199bbbb-0001-7000"]
+            .map(|id| id.parse().unwrap())
+            .to_vec();
         let all: Vec<_> = ids.iter().collect();
         let shown: Vec<_> = ids.iter().map(|id| short(id, &all)).collect();
         assert_eq!(shown, ["0199aaaa-0001-70", "0199aaaa-0001-71", "0199bbbb-0001"]);

@@ -1,19 +1,19 @@
 //! `amplifier tool invoke`: one call of one tool, in a session of the plan that is removed afterwards.
 
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::Read;
 use std::sync::Arc;
 
+use amplifier_app::approval::Asker;
 use amplifier_app::invoke::{self, InvokeError};
 use amplifier_app::library::Access;
 use amplifier_app::open::{OpenRequest, OpenSession, Which, open};
-use amplifier_app::{ApprovalError, ApprovalSystem, CancelLevel, Session, Strictness};
-use amplifier_protocol::hook::Question;
+use amplifier_app::{CancelLevel, Session, Strictness};
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::tool::ToolResult;
-use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::args::{Form, ToolInvokeArgs};
+use crate::ask::Terminal;
 use crate::commands::load::Chosen;
 use crate::commands::{profile, start};
 use crate::exit::Exit;
@@ -60,17 +60,22 @@ async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Ex
         Chosen::Bundle(bundle) => Some(bundle.prompt()),
         Chosen::Profile(prepared) => Some(prepared.prompt().map_err(|fault| profile::refuse(&fault))?),
     };
+    let display = Arc::new(render::Stderr);
+    let person = || Terminal::find().map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
+    let person = if args.approve.is_none() { person() } else { None };
+    let approval = start::answering(args.approve, &access, person, display.clone());
     let request = OpenRequest {
         home: access.home,
         which: Which::New(Box::new(plan)),
         working_dir: access.base,
         strictness: Strictness::Lenient,
         environment: access.environment,
-        approval: Some(Arc::new(Gatekeeper { answer: if args.yes { Answer::Yes } else { Answer::Ask } })),
-        display: Some(Arc::new(render::Stderr)),
+        approval: Some(approval),
+        display: Some(display),
         tap: None,
         prompt,
         resolver,
+        lock: chosen.lock(),
         origin: None,
     };
     open(request).await.map_err(|error| start::refuse_to_open(&error))
@@ -159,45 +164,4 @@ fn summary(args: &ToolInvokeArgs, opened: &OpenSession, result: &Result<ToolResu
             "session_id": session,
         }),
     }
-}
-
-/// Puts the questions of gates to the person who called.
-struct Gatekeeper {
-    answer: Answer,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Yes,
-    Ask,
-}
-
-#[async_trait]
-impl ApprovalSystem for Gatekeeper {
-    async fn request_approval(&self, question: Question) -> Result<String, ApprovalError> {
-        let grant = question.options.iter().find(|option| option.starts_with("Allow")).cloned();
-        let refuse = || Ok(String::from("Deny"));
-        let Some(grant) = grant else { return refuse() };
-        if self.answer == Answer::Yes {
-            return Ok(grant);
-        }
-        let prompt = question.prompt;
-        let asked = tokio::task::spawn_blocking(move || ask(&prompt)).await;
-        match asked {
-            Ok(true) => Ok(grant),
-            _ => refuse(),
-        }
-    }
-}
-
-/// Whether the person says yes; without one the answer is no.
-fn ask(prompt: &str) -> bool {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        render::note(&format!("note: nobody is there to be asked: {prompt}"));
-        return false;
-    }
-    render::note(&format!("{prompt} [y/N]"));
-    let mut line = String::new();
-    stdin.lock().read_line(&mut line).is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
 }

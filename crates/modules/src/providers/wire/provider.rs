@@ -181,7 +181,7 @@ impl<S: Service> WireProvider<S> {
         let result = {
             let (history, settings) = (&progress.history, &self.settings);
             let ask = Ask { request, history, settings, model, delivery, learnt: &learnt };
-            let call = self.service.call(&ask)?;
+            let call = self.proven(self.service.call(&ask)?, cx).await?;
             let _place = self.enter(model, cx).await?;
             self.teller.request(&ask, &call, cx).await;
             let exchange = self.exchange(&call, delivery, &mut listening);
@@ -202,9 +202,24 @@ impl<S: Service> WireProvider<S> {
                 Err(self.break_off(error, answer, progress, cx).await)
             }
         };
+        if let (Err(error), Some(tokens)) = (&result, self.service.tokens())
+            && error.kind == LlmErrorKind::Authentication
+        {
+            tokens.forget().await;
+        }
         let result = result.map_err(|error| self.signed(self.service.judge(error), model));
         self.teller.response(model, &result, began.elapsed(), cx).await;
         result
+    }
+
+    /// The call with a token, where the service takes one.
+    async fn proven(&self, call: Call, cx: &ProviderCx) -> Result<Call, LlmError> {
+        let Some(tokens) = self.service.tokens() else { return Ok(call) };
+        let token = tokio::select! {
+            token = tokens.token() => token?,
+            () = cx.cancel.cancelled(CancelLevel::Immediate) => return Err(stopped()),
+        };
+        Ok(call.header("authorization", format!("Bearer {token}")))
     }
 
     /// A place on the line, told when it must be waited for.

@@ -1,0 +1,82 @@
+//! What is kept of a session in its folder besides its journal: its plan, what its prompt is made from, and what exactly its
+//! sources are. Nothing is mounted here.
+
+use std::sync::Arc;
+
+use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::mount_plan::MountPlan;
+use amplifier_sources::lock::BundleLock;
+
+use super::AppError;
+use crate::files::{Durability, FileError, write_atomic};
+use crate::paths::SessionFolder;
+use crate::prompt::PromptParts;
+use crate::store::{SessionStore, StoreError};
+
+/// What is kept of a session in its folder.
+pub(super) struct Kept {
+    pub(super) id: SessionId,
+    pub(super) plan: MountPlan,
+    pub(super) folder: SessionFolder,
+    pub(super) parts: PromptParts,
+    pub(super) lock: Option<Arc<BundleLock>>,
+    pub(super) is_new: bool,
+}
+
+impl Kept {
+    pub(super) fn create(
+        store: &SessionStore,
+        id: SessionId,
+        plan: MountPlan,
+        parts: Option<PromptParts>,
+    ) -> Result<Self, AppError> {
+        let folder = store.create(&id, &plan)?;
+        if let Some(parts) = &parts {
+            parts.write(&folder)?;
+        }
+        let parts = parts.unwrap_or_default();
+        Ok(Self { id, plan, folder, parts, lock: None, is_new: true })
+    }
+
+    /// A session that exists; another plan or prompt takes the place of the old one once its lease is taken.
+    pub(super) fn find(
+        store: &SessionStore,
+        id: SessionId,
+        plan: Option<MountPlan>,
+        parts: Option<PromptParts>,
+    ) -> Result<Self, AppError> {
+        let folder = store.open(&id)?;
+        let plan = plan.map_or_else(|| store.plan(&folder), Ok)?;
+        let parts = match parts {
+            Some(parts) => parts,
+            None => PromptParts::read(&folder)?.unwrap_or_default(),
+        };
+        Ok(Self { id, plan, folder, parts, lock: None, is_new: false })
+    }
+
+    /// With the lock that the session was opened with, if there was one.
+    pub(super) fn under_its_lock(self) -> Result<Self, AppError> {
+        let path = self.folder.lock();
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(self),
+            text => text.map_err(FileError::at("read", &path)).map_err(StoreError::from)?,
+        };
+        let lock = BundleLock::parse(&text).map_err(|source| AppError::Lock { path, source })?;
+        Ok(Self { lock: Some(Arc::new(lock)), ..self })
+    }
+
+    /// Keeps the lock with the session; an old one that no longer holds goes.
+    pub(super) fn write_lock(&self) -> Result<(), AppError> {
+        let path = self.folder.lock();
+        let Some(lock) = &self.lock else {
+            return match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(StoreError::from(FileError::at("remove", &path)(error)).into())
+                }
+                _ => Ok(()),
+            };
+        };
+        let text = lock.to_text().map_err(|source| AppError::Lock { path: path.clone(), source })?;
+        Ok(write_atomic(&path, text.as_bytes(), Durability::Synced).map_err(StoreError::from)?)
+    }
+}
