@@ -146,11 +146,10 @@ fn tell_who_answers(filled: Result<Filled, DetectError>) -> Result<(), Exit> {
             Ok(())
         }
         Ok(Filled::Demo(nothing)) => {
+            // One note, so that what is left out is left out with its hint.
             render::note(
-                "note: no model is connected, so the built-in demo answers: it looks at this folder and thinks nothing",
-            );
-            render::note(
-                "  hint: `amplifier init` connects a model; `amplifier provider list` shows what was looked for",
+                "note: no model is connected, so the built-in demo answers: it looks at this folder and thinks nothing\n  \
+                 hint: `amplifier init` connects a model; `amplifier provider list` shows what was looked for",
             );
             nothing
                 .missed

@@ -240,7 +240,7 @@ fn a_session_goes_on_where_it_ended() {
     assert_eq!(texts.len(), 4);
     assert_eq!((texts[0].as_str(), texts[1].as_str(), texts[2].as_str()), ("one", "first", "two"));
     let unknown = desk.amplifier(&["run", "--resume", "no-such-session", "hi"]);
-    assert_eq!(unknown.code, 1);
+    assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("no-such-session"), "{}", unknown.stderr);
 }
 

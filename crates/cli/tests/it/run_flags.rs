@@ -197,7 +197,7 @@ fn programs_are_told_in_json_also_when_there_is_no_session() {
         (&["--plan", "none.json"][..], 2),
         (&["--plan", "strict.json", "--strict"], 1),
         (&["--plan", "a.json", "--set", "x=1"], 2),
-        (&["--resume", "no-such-session"], 1),
+        (&["--resume", "no-such-session"], 2),
         (&["--resume", "../escape"], 2),
         (&["--bundle", "nowhere"], 2),
     ] {

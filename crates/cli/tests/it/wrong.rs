@@ -89,11 +89,7 @@ fn what_was_asked_for_is_not_there() {
     row(&desk.amplifier(&["run", "--bundle", "nowhere", "hi"]), 2, &["nowhere", "hint:"]);
     row(&desk.amplifier(&["run", "--plan", "none.json", "hi"]), 2, &["none.json", "hint:"]);
     row(&desk.amplifier(&["run", "--profile", "no/such", "hi"]), 2, &["no/such", "hint:"]);
-    row(
-        &desk.amplifier(&["run", "--resume", "none-such", "hi"]),
-        1,
-        &["none-such", "state/sessions", "hint:"],
-    );
+    row(&desk.amplifier(&["run", "--resume", "none-such", "hi"]), 2, &["none-such", "hint:"]);
     row(&desk.amplifier(&["run", "-p", "no such", "hi"]), 2, &["no such", "hint:"]);
     row(&desk.amplifier(&["run", "--bogus", "hi"]), 2, &["--bogus"]);
     row(&desk.amplifier(&["run", "--max-tokens", "many", "hi"]), 2, &["--max-tokens", "many"]);

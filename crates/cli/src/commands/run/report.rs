@@ -110,8 +110,10 @@ impl Ended<'_> {
         let status = session.status();
         let cost = self.opened.cost();
         if start.max_cost.is_some() && cost.is_none() && status.total_output_tokens > 0 {
-            render::note("warning: no price is known for this model, so `--max-cost` could not be kept");
-            render::note("  hint: `prices` in the provider's config tells it");
+            render::note(
+                "warning: no price is known for this model, so `--max-cost` could not be kept\n  \
+                 hint: `prices` in the provider's config tells it",
+            );
         }
         let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
         render::detail(&format!(

@@ -69,18 +69,20 @@ pub(super) fn reply(request: &ChatRequest) -> Reply {
     let since = request.messages.iter().rposition(|message| is_prompt(&message));
     let prompt = since.and_then(|at| request.messages.get(at)).map(|message| message.content.visible_text());
     let prompt = prompt.unwrap_or_default();
+    // What a program printed stands behind what the person wrote, and is not looked at.
+    let prompt = prompt.split("\n\n<stdin>\n").next().unwrap_or_default();
     let later: Vec<_> = request.messages.iter().skip(since.map_or(0, |at| at + 1)).collect();
     let rounds = later.iter().filter(|message| !message.calls().is_empty()).count();
     let seen: Vec<Seen> =
         later.iter().filter(|message| message.role == Role::Tool).map(|m| Seen::of(m)).collect();
     let offers = |name: &str| request.tools.iter().flatten().any(|tool| tool.name == name);
     let calls = match rounds {
-        0 => first_look(&prompt, offers),
-        1 if offers(READ) => files_to_read(&prompt, &seen).into_iter().map(|path| read(&path)).collect(),
+        0 => first_look(prompt, offers),
+        1 if offers(READ) => files_to_read(prompt, &seen).into_iter().map(|path| read(&path)).collect(),
         _ => Vec::new(),
     };
     if calls.is_empty() {
-        return Reply { text: Some(tell(&prompt, &seen)), ..Reply::default() };
+        return Reply { text: Some(tell(prompt, &seen)), ..Reply::default() };
     }
     let text = if rounds == 0 { "I will look at this folder." } else { "I will read what says most." };
     Reply { text: Some(text.to_owned()), tool_calls: calls, ..Reply::default() }
@@ -328,6 +330,13 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+    }
+
+    #[test]
+    fn what_was_piped_in_is_not_what_was_asked() {
+        let said = vec![Message::user("why?\n\n<stdin>\nmany telling words\n</stdin>")];
+        let calls = called(&reply(&request(said, &TOOLS)));
+        assert_eq!(calls, [(LIST.to_owned(), json!({"path": "."}))]);
     }
 
     #[test]
