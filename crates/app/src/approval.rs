@@ -205,7 +205,7 @@ fn yes(question: &Question, scope: Scope) -> String {
         Scope::Session => &["allow always", "allow", "allow once"],
     };
     let offered = |want: &&str| question.options.iter().find(|option| option.eq_ignore_ascii_case(want));
-    wanted.iter().find_map(|want| offered(&want)).cloned().unwrap_or_else(|| "Allow".to_owned())
+    wanted.iter().find_map(offered).cloned().unwrap_or_else(|| "Allow".to_owned())
 }
 
 /// The option that refuses, as it was offered.

@@ -71,7 +71,7 @@ pub enum Filled {
     /// A provider that the plan names.
     Named,
     /// One that was found.
-    Found(Detected),
+    Found(Box<Detected>),
     /// Nobody was found: the built-in demo, which is no model.
     Demo(NothingFound),
 }
@@ -85,7 +85,7 @@ pub async fn fill_or_demo(
 ) -> Result<Filled, DetectError> {
     match fill(plan, environment, places).await {
         Ok(None) => Ok(Filled::Named),
-        Ok(Some(found)) => Ok(Filled::Found(found)),
+        Ok(Some(found)) => Ok(Filled::Found(Box::new(found))),
         Err(DetectError::Nothing(nothing)) if !nothing.is_replaying => {
             plan.providers.push(ModuleSpec::new(ModuleId::fixed(DEMO)));
             Ok(Filled::Demo(nothing))

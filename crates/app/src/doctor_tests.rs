@@ -26,7 +26,6 @@ struct Ward {
 }
 
 impl Ward {
-    #[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         std::fs::create_dir(dir.path().join("work")).unwrap();
@@ -40,7 +39,6 @@ impl Ward {
     }
 
     /// Puts a file into the home, for nobody else.
-    #[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
     fn file(&self, name: &str, text: &str) -> &Self {
         let path = self.home().root().join(name);
         crate::files::create_private_dir(path.parent().unwrap()).unwrap();
@@ -48,7 +46,6 @@ impl Ward {
         self
     }
 
-    #[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
     fn patient(&self) -> Patient {
         let variables = self.variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let environment = Environment::Fixed(variables.collect());
@@ -83,7 +80,6 @@ fn levels(findings: &[Finding], check: Check) -> Vec<Level> {
 }
 
 #[cfg(unix)]
-#[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
 fn chmod(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

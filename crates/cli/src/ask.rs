@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn only_a_clear_word_is_an_answer() {
-        let answers = ["y", " YES ", "s", "always", "n"].map(|line| answer(line));
+        let answers = ["y", " YES ", "s", "always", "n"].map(answer);
         let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
         assert_eq!(answers, expected.map(Some));
         assert_eq!(["", "maybe", "yn"].map(answer), [None, None, None]);

@@ -184,37 +184,39 @@ fn pointed(name: &str) -> String {
     name.replace(' ', "%20")
 }
 
+/// A line that is a record of this kind.
+fn record(kind: &str, meaning: &str, shape: &Value) -> Value {
+    json!({
+        "description": meaning,
+        "required": ["seq", "ts", "turn", kind],
+        "properties": {
+            "type": {"const": kind},
+            "seq": {"type": "integer", "minimum": 1, "description": "The place in the order, without gaps."},
+            "ts": {"type": "string", "format": "date-time", "description": "When."},
+            "turn": {"type": "integer", "minimum": 0, "description": "The turn; 0 before the first."},
+            kind: shape,
+        },
+    })
+}
+
 fn lines() -> Vec<Value> {
-    let record = |kind: &str, meaning: &str, shape: Value| {
-        json!({
-            "description": meaning,
-            "required": ["seq", "ts", "turn", kind],
-            "properties": {
-                "type": {"const": kind},
-                "seq": {"type": "integer", "minimum": 1, "description": "The place in the order, without gaps."},
-                "ts": {"type": "string", "format": "date-time", "description": "When."},
-                "turn": {"type": "integer", "minimum": 0, "description": "The turn; 0 before the first."},
-                kind: shape,
-            },
-        })
-    };
     let text = json!({"type": "string"});
     vec![
         record(
             "opened",
             "A process opened the session.",
-            json!({
+            &json!({
                 "type": "object",
                 "required": ["session_id", "parent_id", "plan_hash"],
                 "properties": {"session_id": text, "parent_id": {"type": ["string", "null"]}, "plan_hash": text},
             }),
         ),
-        record("event", "Something happened.", json!({"$ref": "#/$defs/event"})),
-        record("message", "A message was added to the conversation.", json!({"$ref": "#/$defs/message"})),
+        record("event", "Something happened.", &json!({"$ref": "#/$defs/event"})),
+        record("message", "A message was added to the conversation.", &json!({"$ref": "#/$defs/message"})),
         record(
             "messages",
             "The conversation was replaced as a whole.",
-            json!({
+            &json!({
                 "type": "array",
                 "items": {"$ref": "#/$defs/message"},
             }),
@@ -222,7 +224,7 @@ fn lines() -> Vec<Value> {
         record(
             "call_started",
             "A call of a model or a tool begins.",
-            json!({
+            &json!({
                 "type": "object",
                 "required": ["call_id", "owner", "operation", "effect"],
                 "properties": {
@@ -234,7 +236,7 @@ fn lines() -> Vec<Value> {
         record(
             "call_finished",
             "That call ended.",
-            json!({
+            &json!({
                 "type": "object",
                 "required": ["call_id", "outcome"],
                 "properties": {"call_id": text, "outcome": {

@@ -82,7 +82,7 @@ pub struct Listing {
 /// What a list shows of one session before its metadata is read.
 enum Candidate<'a> {
     Indexed(&'a Known<'a>),
-    Looked(Listed),
+    Looked(Box<Listed>),
 }
 
 impl Candidate<'_> {
@@ -118,7 +118,7 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
                         looked.push(listed.metadata.clone());
                     }
                     if scope.holds(dir.as_deref(), parent.as_ref().map(|parent| parent.as_str())) {
-                        candidates.push((id, Candidate::Looked(listed)));
+                        candidates.push((id, Candidate::Looked(Box::new(listed))));
                     }
                 }
                 Err(error) => listing.unread.push((id.clone(), error)),
@@ -132,7 +132,7 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
     candidates.truncate(scope.limit.unwrap_or(usize::MAX));
     for (id, candidate) in candidates {
         match candidate {
-            Candidate::Looked(listed) => listing.sessions.push(listed),
+            Candidate::Looked(listed) => listing.sessions.push(*listed),
             Candidate::Indexed(known) => match known.metadata() {
                 Some(metadata) => listing.sessions.push(Listed { metadata, owner: None }),
                 None => match examine(store, id, &mut listing) {

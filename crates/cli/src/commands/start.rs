@@ -126,7 +126,7 @@ async fn choose_provider(
     // Who wants a certain model, or nothing but what was asked for, does not want the demo.
     let filled = if args.strict || args.model.is_some() {
         let found = detect::fill(plan, environment, &places).await;
-        found.map(|found| found.map_or(Filled::Named, Filled::Found))
+        found.map(|found| found.map_or(Filled::Named, |found| Filled::Found(Box::new(found))))
     } else {
         detect::fill_or_demo(plan, environment, &places).await
     };
