@@ -49,7 +49,7 @@ fn lists(dir: &Path, report: &mut Report) -> Outcome<()> {
         writer.add(1, event("prompt:submit", &json!({"prompt": format!("Question number {number}")})))?;
         writer.add(1, json!({"message": {"role": "assistant", "content": "An answer."}}))?;
     }
-    let scope = Scope { limit: Some(20), ..Scope::of_project(Path::new("/work/project")) };
+    let scope = Scope { limit: Some(20), ..Scope::of_project(Path::new("/somewhere/project")) };
     let begun = Instant::now();
     let shown = sessions::list(&store, &scope)?.sessions.len();
     report.time("session_list_10000_first", begun.elapsed())?;
@@ -141,7 +141,7 @@ impl Writer {
         let (journal, opened) = FileJournal::open(folder, owner())?;
         let mut writer = Self { journal, seq: opened.last_seq };
         writer.add(0, json!({"opened": {"session_id": id, "parent_id": null, "plan_hash": "sha256:0"}}))?;
-        writer.add(0, event("session:described", &json!({"working_dir": "/work/project"})))?;
+        writer.add(0, event("session:described", &json!({"working_dir": "/somewhere/project"})))?;
         Ok(writer)
     }
 

@@ -181,7 +181,7 @@ async fn a_home_that_is_a_file_is_a_problem() {
 #[tokio::test]
 async fn a_session_that_cannot_be_listed_is_told_unless_it_is_at_work() {
     let ward = Ward::new();
-    ward.file("state/sessions/s-1/events.jsonl", "");
+    ward.file("state/sessions/s-1/mount_plan.json", "{}");
     let findings = ward.findings().await;
     assert_eq!(levels(&findings, Check::Sessions), [Level::Warning]);
     assert!(of(&findings, Check::Sessions)[0].message.contains("`s-1`"), "{findings:?}");

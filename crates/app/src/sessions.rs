@@ -133,7 +133,14 @@ impl SessionError {
 
     /// Whether it was asked in a wrong way, and nothing is wrong with the session.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Ambiguous { .. } | Self::Id(_) | Self::NoTurn { .. } | Self::Name { .. })
+        matches!(
+            self,
+            Self::Unknown { .. }
+                | Self::Ambiguous { .. }
+                | Self::Id(_)
+                | Self::NoTurn { .. }
+                | Self::Name { .. }
+        )
     }
 
     /// Names the session of a lease that somebody else has.

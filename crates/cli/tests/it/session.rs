@@ -86,7 +86,7 @@ fn sessions_are_listed_for_this_folder_and_shown() {
     assert_eq!(session["title"], json!("Somewhere else"));
     assert_eq!(session["working_dir"], json!(elsewhere));
     assert_eq!(session["bundle"]["kind"], json!("plan"));
-    assert!(session["bundle"]["reference"].as_str().unwrap().ends_with("/work/first.json"));
+    assert!(session["bundle"]["reference"].as_str().unwrap().ends_with("/first.json"));
     assert!(session["model"].is_string() && session["in_use_by"].is_null(), "{session}");
     let shown = ok(desk.amplifier(&["session", "show", &id, "--transcript", "--output", "json"])).json();
     assert_eq!(shown["turn_list"].as_array().unwrap().len(), 3);
@@ -239,7 +239,7 @@ fn deleted_is_gone_and_old_ones_are_cleaned_up() {
         assert_snapshot!("delete", desk.amplifier(&["session", "delete", &id, "--yes"]).seen());
     });
     assert_eq!(ids(&desk).len(), 1);
-    assert_eq!(desk.amplifier(&["session", "show", &id]).code, 1);
+    assert_eq!(desk.amplifier(&["session", "show", &id]).code, 2);
     scope(&desk, || {
         assert_snapshot!("cleanup", desk.amplifier(&["session", "cleanup", "--days", "0", "--yes"]).seen());
     });
