@@ -26,10 +26,15 @@ impl Shelf {
 
     /// A session of some turns, each one question and one answer, started in a folder.
     fn session(&self, id: &str, dir: &str, turns: u64) -> SessionFolder {
+        self.session_below(None, id, dir, turns)
+    }
+
+    /// The same, below another one.
+    fn session_below(&self, parent: Option<&str>, id: &str, dir: &str, turns: u64) -> SessionFolder {
         let plan = json!({"session": {"orchestrator": "loop-basic", "context": "context-simple"}});
         let folder = self.store.create(&id.parse().unwrap(), &MountPlan::read(&plan).unwrap()).unwrap();
         let mut records = vec![
-            record(1, 0, json!({"opened": {"session_id": id, "parent_id": null, "plan_hash": "sha256:1"}})),
+            record(1, 0, json!({"opened": {"session_id": id, "parent_id": parent, "plan_hash": "sha256:1"}})),
             event(2, 0, "session:described", &json!({"working_dir": dir})),
         ];
         for turn in 1..=turns {
@@ -147,6 +152,30 @@ fn a_fork_has_the_turns_up_to_its_own_and_a_journal_of_its_own() {
         .map(|(depth, _)| *depth)
         .collect();
     assert_eq!(depths, [0, 1, 2]);
+}
+
+#[test]
+fn w23_sessions_that_descend_from_each_other_are_shown_and_deleted_once() {
+    let shelf = Shelf::new();
+    for (parent, id) in [("b", "a"), ("c", "b"), ("a", "c")] {
+        shelf.session_below(Some(parent), id, "/p", 1);
+    }
+    let tree = sessions::tree(&shelf.store, &"a".parse().unwrap()).unwrap();
+    let shown: Vec<_> =
+        tree.iter().map(|(depth, listed)| (*depth, listed.metadata.session_id.as_str())).collect();
+    assert_eq!(shown, [(0, "a"), (1, "c"), (2, "b")]);
+    let family = sessions::family(&shelf.store, &"a".parse().unwrap()).unwrap();
+    assert_eq!(family.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["a", "c", "b"]);
+}
+
+#[test]
+fn w23_lists_turns_and_forks_count_the_same_turns() {
+    let shelf = Shelf::new();
+    let folder = shelf.session("a", "/p", 3);
+    let (listed, _) = sessions::look(&shelf.store, &"a".parse().unwrap()).unwrap();
+    let forked = sessions::fork(&shelf.store, &"a".parse().unwrap(), &ForkRequest::default()).unwrap();
+    let turns = sessions::turns(&folder).unwrap();
+    assert_eq!((listed.metadata.turns, turns.len(), forked.turn, forked.metadata.turns), (3, 3, 3, 3));
 }
 
 #[test]

@@ -111,18 +111,33 @@ pub fn shown(question: &Question, room: usize) -> Vec<Line> {
 /// What a call would change in a file, where its input tells.
 fn change(tool: &str, input: &Value) -> Option<String> {
     let text = |key: &str| input.get(key).and_then(Value::as_str);
+    let there = small_text(text("file_path")?);
     let (old, new) = match tool {
-        "edit_file" => (text("old_string")?.to_owned(), text("new_string")?.to_owned()),
-        "write_file" => {
-            let path = std::path::Path::new(text("file_path")?);
-            let small = std::fs::metadata(path).is_ok_and(|about| about.len() <= COMPARED);
-            let old = if small { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
-            (old, text("content")?.to_owned())
+        "edit_file" => {
+            let (old, new) = (text("old_string")?, text("new_string")?);
+            let everywhere = input.get("replace_all").and_then(Value::as_bool) == Some(true);
+            match there.filter(|there| !old.is_empty() && there.contains(old)) {
+                Some(there) => {
+                    let changed =
+                        if everywhere { there.replace(old, new) } else { there.replacen(old, new, 1) };
+                    (there, changed)
+                }
+                // The tool will say what is wrong with it; the person sees what was meant.
+                None => (old.to_owned(), new.to_owned()),
+            }
         }
+        "write_file" => (there.unwrap_or_default(), text("content")?.to_owned()),
         _ => return None,
     };
     let diff = TextDiff::from_lines(&old, &new);
-    Some(diff.unified_diff().context_radius(3).to_string())
+    Some(diff.unified_diff().context_radius(3).missing_newline_hint(false).to_string())
+}
+
+/// A file that is text and not too large to be compared.
+fn small_text(path: &str) -> Option<String> {
+    let path = std::path::Path::new(path);
+    let is_small = std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= COMPARED);
+    is_small.then(|| std::fs::read_to_string(path).ok()).flatten()
 }
 
 #[cfg(test)]

@@ -44,8 +44,11 @@ fn desk() -> Desk {
                 {"tool_calls": [{"name": "edit_file", "arguments": edit}]},
                 end,
             ]}}],
-            "tools": [{"module": "tool-filesystem"}, {"module": "tool-search"}],
-            "hooks": [{"module": "hooks-approval"}],
+            // It shows its diff and asks by itself, as in the built-in bundle.
+            "tools": [
+                {"module": "tool-filesystem", "config": {"require_approval": true}},
+                {"module": "tool-search"},
+            ],
         }),
     );
     desk
