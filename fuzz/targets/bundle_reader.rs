@@ -46,9 +46,10 @@ fn walk(node: &Node, file: &SourceFile) {
     }
 }
 
-/// A place is on a line of the text, or just behind its end.
+/// A place is on a line of the text, or just behind its end. In YAML a carriage return alone ends a line too.
 fn within(place: &Place, file: &SourceFile) {
-    let lines = u32::try_from(file.text.lines().count()).unwrap_or(u32::MAX);
+    let lines = file.text.replace("\r\n", "\n").split(['\n', '\r']).count();
+    let lines = u32::try_from(lines).unwrap_or(u32::MAX);
     assert!(place.line >= 1 && place.line <= lines.saturating_add(1), "{place} of {lines} lines");
     drop(place.excerpt());
 }
