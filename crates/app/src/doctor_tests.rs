@@ -179,9 +179,28 @@ async fn a_home_that_is_a_file_is_a_problem() {
 }
 
 #[tokio::test]
+async fn an_examination_changes_nothing() {
+    let ward = Ward::new();
+    ward.file("state/sessions/s-1/events.jsonl", "");
+    ward.file("state/sessions/s-2/mount_plan.json", "{}");
+    let files = || {
+        let mut names: Vec<_> = ignore::WalkBuilder::new(ward.home().root())
+            .standard_filters(false)
+            .build()
+            .map(|entry| entry.unwrap().into_path())
+            .collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    ward.findings().await;
+    assert_eq!(files(), before);
+}
+
+#[tokio::test]
 async fn a_session_that_cannot_be_listed_is_told_unless_it_is_at_work() {
     let ward = Ward::new();
-    ward.file("state/sessions/s-1/mount_plan.json", "{}");
+    ward.file("state/sessions/s-1/events.jsonl", "");
     let findings = ward.findings().await;
     assert_eq!(levels(&findings, Check::Sessions), [Level::Warning]);
     assert!(of(&findings, Check::Sessions)[0].message.contains("`s-1`"), "{findings:?}");

@@ -102,26 +102,12 @@ pub async fn invoke(opened: &OpenSession, name: &str, input: Value) -> Result<To
 /// The result as hooks leave it.
 async fn heard(at: &Coordinator, call: &ToolCall, result: ToolResult) -> Result<ToolResult, InvokeError> {
     let told = json!(result);
-    let post = ToolPost {
-        tool_name: call.name.clone(),
-        tool_input: call.arguments.clone(),
-        result: told.clone(),
-        tool_result: told.clone(),
-        tool_call_id: Some(call.id.clone()),
-        parallel_group_id: None,
-    };
+    let post = ToolPost::of(call, &told, None);
     let heard = at.emit(post).await;
     if let Some(reason) = heard.denied() {
         return Err(InvokeError::Denied { name: call.name.clone(), reason: reason.to_owned() });
     }
-    if !heard.modified {
-        return Ok(result);
-    }
-    // Hooks of old know the result by its older name.
-    let changed = if heard.event.result == told { heard.event.tool_result } else { heard.event.result };
-    let is_result = changed.get("output").is_some() || changed.get("success").is_some();
-    let read = if is_result { serde_json::from_value(changed.clone()).ok() } else { None };
-    Ok(read.unwrap_or_else(|| ToolResult::success(changed)))
+    Ok(if heard.modified { heard.event.changed_result(&told) } else { result })
 }
 
 async fn failed(at: &Coordinator, call: &ToolCall, error: CallError) -> InvokeError {

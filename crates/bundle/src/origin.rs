@@ -28,10 +28,11 @@ impl SourceFile {
         Self { path, name, text: text.into() }
     }
 
-    /// The line with this number, counted from 1.
+    /// The line with this number, counted from 1 and as YAML does: a carriage return alone ends a line too.
     pub fn line(&self, number: u32) -> Option<&str> {
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
-        self.text.lines().nth(index)
+        let lines = self.text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+        lines.flat_map(|line| line.split('\r')).nth(index)
     }
 }
 

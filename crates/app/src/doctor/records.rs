@@ -1,14 +1,14 @@
 //! What earlier runs left: sessions, what was fetched, and the times they noted.
 
 use amplifier_core::clock::Clock;
+use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
 use amplifier_sources::cache::Cache;
 
 use super::{Check, Finding, Patient, chain, count, some};
 use crate::clock::SystemClock;
-use crate::journal::{Owner, last_owner};
-use crate::paths::Home;
-use crate::sessions::{Scope, list};
+use crate::journal::{Owner, RecordReader, last_owner};
+use crate::paths::{Home, SessionFolder};
 use crate::store::SessionStore;
 
 /// Nothing of this program is older.
@@ -20,18 +20,20 @@ const LEEWAY_MICROS: i64 = 3_600_000_000;
 pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
     let check = Check::Sessions;
     let store = SessionStore::new(patient.access.home.clone());
-    let listing = match list(&store, &Scope::all().with_children()) {
-        Ok(listing) => listing,
+    // Not by a list: that mends what it finds, and an examination changes nothing.
+    let ids = match store.ids() {
+        Ok(ids) => ids,
         Err(error) => return vec![check.problem(chain(&error)).cure("make the folder readable")],
     };
     let me = Owner::this_process("", SystemClock::default().now());
     let home = store.home();
-    let is_in_use = |id: &amplifier_protocol::ids::SessionId| {
+    let is_in_use = |id: &SessionId| {
         last_owner(&home.session(id).lease())
             .is_some_and(|owner| owner.host != me.host || is_alive(owner.pid))
     };
-    let (busy, left): (Vec<_>, Vec<_>) = listing.unread.iter().partition(|(id, _)| is_in_use(id));
-    let total = listing.sessions.len() + listing.unread.len();
+    let total = ids.len();
+    let unread = ids.into_iter().filter(|id| store.metadata(id).is_err() && !has_journal(&home.session(id)));
+    let (busy, left): (Vec<_>, Vec<_>) = unread.partition(is_in_use);
     if left.is_empty() {
         let now = match busy.len() {
             0 => String::new(),
@@ -39,7 +41,7 @@ pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
         };
         return vec![check.ok(format!("{}{now}", count(total, "session", "sessions")))];
     }
-    let ids: Vec<_> = left.iter().map(|(id, _)| id.to_string()).collect();
+    let ids: Vec<_> = left.iter().map(ToString::to_string).collect();
     let told = format!(
         "{} of {total} cannot be listed, because the first turn never ended or a file is broken: {}",
         left.len(),
@@ -50,6 +52,11 @@ pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
             .warning(told)
             .cure("`amplifier run --resume ID` goes on with one; what was said is in its journal"),
     ]
+}
+
+/// Whether a list can make the views of a session again.
+fn has_journal(folder: &SessionFolder) -> bool {
+    RecordReader::open(folder).is_ok_and(|mut records| matches!(records.next(), Some(Ok(_))))
 }
 
 #[cfg(unix)]

@@ -97,8 +97,9 @@ fn items_come_and_go() {
     let root = node(text).unwrap();
     let list = root.at("config").unwrap().at("providers").unwrap();
     let mut lines = Lines::of(text);
-    push(&mut lines, list, &json!({"module": "c", "config": {"z": [1]}})).unwrap();
-    let added = "  - module: c\n    config:\n      z:\n        - 1\n";
+    push(&mut lines, list, &json!({"module": "c", "config": {"y": [1]}})).unwrap();
+    // Older readers of YAML take a bare `y` for a yes.
+    let added = "  - module: c\n    config:\n      \"y\":\n        - 1\n";
     assert_eq!(lines.text(), text.replace("ui:", &format!("{added}ui:")));
     let mut lines = Lines::of(text);
     pull(&mut lines, &list.as_list().unwrap()[0]).unwrap();

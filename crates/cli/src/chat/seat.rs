@@ -123,16 +123,7 @@ impl Seat {
     /// The same session with another plan.
     pub fn with_plan(&self, plan: MountPlan, told: String) -> Move {
         let id = self.opened.session.id().clone();
-        let (resolver, made_of) = (self.resolver.clone(), self.made_of.clone());
-        Move {
-            which: Which::Resume(id, Some(Box::new(plan))),
-            prompt: None,
-            resolver,
-            lock: None,
-            origin: None,
-            made_of,
-            told,
-        }
+        self.alike(Which::Resume(id, Some(Box::new(plan))), told)
     }
 
     /// The same session with the plan of another bundle; what went wrong with finding it has been told.
@@ -155,16 +146,13 @@ impl Seat {
 
     /// A copy of this session.
     pub fn copy(&self, id: SessionId, told: String) -> Move {
+        self.alike(Which::Resume(id, None), told)
+    }
+
+    /// What is made of the same as this one.
+    fn alike(&self, which: Which, told: String) -> Move {
         let (resolver, made_of) = (self.resolver.clone(), self.made_of.clone());
-        Move {
-            which: Which::Resume(id, None),
-            prompt: None,
-            resolver,
-            lock: None,
-            origin: None,
-            made_of,
-            told,
-        }
+        Move { which, prompt: None, resolver, lock: None, origin: None, made_of, told }
     }
 
     /// Another session, as it was.

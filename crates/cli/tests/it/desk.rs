@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub struct Desk {
@@ -142,6 +142,20 @@ impl Ran {
     pub fn seen(&self) -> String {
         format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
     }
+}
+
+/// A plan with file tools whose model has this config.
+pub fn plan(provider: Value) -> Value {
+    json!({
+        "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+        "providers": [{"module": "provider-mock", "config": provider}],
+        "tools": [{"module": "tool-filesystem"}],
+    })
+}
+
+/// A plan whose model says this.
+pub fn says(text: &str) -> Value {
+    plan(json!({"responses": [text]}))
 }
 
 /// Where git is, and a person without any settings.

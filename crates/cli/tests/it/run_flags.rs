@@ -6,19 +6,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::approve::at_a_terminal;
-use crate::desk::{Desk, Ran, read};
-
-fn plan(provider: Value) -> Value {
-    json!({
-        "session": {"orchestrator": "loop-basic", "context": "context-simple"},
-        "providers": [{"module": "provider-mock", "config": provider}],
-        "tools": [{"module": "tool-filesystem"}],
-    })
-}
-
-fn says(text: &str) -> Value {
-    plan(json!({"responses": [text]}))
-}
+use crate::desk::{Desk, Ran, plan, read, says};
 
 /// The plan that the newest session was opened with.
 fn kept_plan(desk: &Desk) -> Value {

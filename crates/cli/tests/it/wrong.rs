@@ -12,19 +12,7 @@ use std::time::{Duration, Instant};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Ran, read};
-
-fn plan(provider: Value) -> Value {
-    json!({
-        "session": {"orchestrator": "loop-basic", "context": "context-simple"},
-        "providers": [{"module": "provider-mock", "config": provider}],
-        "tools": [{"module": "tool-filesystem"}],
-    })
-}
-
-fn says(text: &str) -> Value {
-    plan(json!({"responses": [text]}))
-}
+use crate::desk::{Desk, Ran, plan, read, says};
 
 fn slow() -> Value {
     plan(json!({"responses": [{"text": "late", "delay_ms": 60_000}]}))

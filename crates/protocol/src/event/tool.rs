@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ErrorInfo, Event, LOOP, TOOL};
+use crate::tool::{ToolCall, ToolResult};
 
 /// A tool is being chosen for a call. Handlers propose with their data: `tool_name` for another tool, with `tool_input` where
 /// that takes another input; `decision: deny` with a `reason` for none. No action of theirs has any effect here.
@@ -91,6 +92,29 @@ pub struct ToolPost {
     /// Joins calls that run side by side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_group_id: Option<String>,
+}
+
+impl ToolPost {
+    /// What is told of a call and its result, `told`.
+    pub fn of(call: &ToolCall, told: &Value, group: Option<&str>) -> Self {
+        Self {
+            tool_name: call.name.clone(),
+            tool_input: call.arguments.clone(),
+            result: told.clone(),
+            tool_result: told.clone(),
+            tool_call_id: Some(call.id.clone()),
+            parallel_group_id: group.map(str::to_owned),
+        }
+    }
+
+    /// The result that hooks put in the place of `told`. Hooks of old know it by its older name, and what has not the shape
+    /// of a result is the output of one.
+    pub fn changed_result(self, told: &Value) -> ToolResult {
+        let changed = if self.result == *told { self.tool_result } else { self.result };
+        let is_result = changed.get("output").is_some() || changed.get("success").is_some();
+        let read = if is_result { ToolResult::deserialize(&changed).ok() } else { None };
+        read.unwrap_or_else(|| ToolResult::success(changed))
+    }
 }
 
 impl Event for ToolPost {

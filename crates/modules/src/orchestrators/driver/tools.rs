@@ -11,7 +11,7 @@ use amplifier_protocol::hook::Injection;
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::{Content, Message};
 use amplifier_protocol::tool::{ToolCall, ToolResult};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::ask::items;
@@ -173,14 +173,7 @@ impl Ran {
             return result.to_model_content();
         }
         let told = json!(result);
-        let post = ToolPost {
-            tool_name: call.name.clone(),
-            tool_input: call.arguments.clone(),
-            result: told.clone(),
-            tool_result: told.clone(),
-            tool_call_id: Some(call.id.clone()),
-            parallel_group_id: Some(group.to_string()),
-        };
+        let post = ToolPost::of(call, &told, Some(group));
         let heard = coordinator.emit_holding(post).await;
         let withheld = heard.denied().map(|reason| format!("Denied by hook: {reason}"));
         let (modified, event) = (heard.modified, heard.event);
@@ -188,9 +181,7 @@ impl Ran {
         match withheld {
             Some(text) => text.into(),
             None if !modified => result.to_model_content(),
-            // Hooks of old know the result by its older name.
-            None if event.result == told => changed(event.tool_result),
-            None => changed(event.result),
+            None => event.changed_result(&told).to_model_content(),
         }
     }
 
@@ -215,12 +206,4 @@ impl Ran {
             self.stop = Some(error.into());
         }
     }
-}
-
-/// What the model reads of a result that a hook wrote: a whole result, or just its output.
-fn changed(value: Value) -> Content {
-    let is_result = value.get("output").is_some() || value.get("success").is_some();
-    let read = if is_result { serde_json::from_value(value.clone()).ok() } else { None };
-    let result: ToolResult = read.unwrap_or_else(|| ToolResult::success(value));
-    result.to_model_content()
 }
