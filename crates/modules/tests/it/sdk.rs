@@ -382,7 +382,8 @@ async fn chat_completions_in_one_piece_and_in_a_shape_are_asked_for_as_openais_t
 #[tokio::test]
 async fn every_way_to_choose_a_tool_is_told_in_shapes_that_the_vendors_know() {
     let server = Server::start().await;
-    let named = [json!({"type": "tool", "name": "echo"}), json!({"type": "function", "function": {"name": "echo"}})];
+    let named =
+        [json!({"type": "tool", "name": "echo"}), json!({"type": "function", "function": {"name": "echo"}})];
     let must = [json!("any"), json!("required"), json!({"type": "any"})];
     let expected = [
         ("provider-anthropic", json!({"type": "tool", "name": "echo"}), json!({"type": "any"})),
@@ -396,7 +397,8 @@ async fn every_way_to_choose_a_tool_is_told_in_shapes_that_the_vendors_know() {
     for (provider, this_one, any) in expected {
         let session = server.session(provider, json!({"use_streaming": false})).await;
         let asked = session.coordinator().providers().remove(0).1;
-        let all = named.iter().map(|choice| (choice, &this_one)).chain(must.iter().map(|choice| (choice, &any)));
+        let all =
+            named.iter().map(|choice| (choice, &this_one)).chain(must.iter().map(|choice| (choice, &any)));
         for (choice, expected) in all {
             let request = crate::asking::request(json!({
                 "messages": [{"role": "user", "content": "hi"}], "tool_choice": choice,
@@ -404,7 +406,11 @@ async fn every_way_to_choose_a_tool_is_told_in_shapes_that_the_vendors_know() {
             }));
             let answer = asked.complete(request, &ProviderCx::default()).await;
             assert!(answer.is_ok(), "{provider} {choice}: {answer:?}");
-            assert_eq!(server.sent().await.last().unwrap()["body"]["tool_choice"], *expected, "{provider} {choice}");
+            assert_eq!(
+                server.sent().await.last().unwrap()["body"]["tool_choice"],
+                *expected,
+                "{provider} {choice}"
+            );
         }
     }
 }
