@@ -27,7 +27,7 @@ use serde_json::Value;
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
-use crate::files::FileError;
+use crate::files::{Durability, FileError};
 use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
@@ -294,7 +294,7 @@ async fn furnish(
         builder = builder.resume(read.history);
         store.write_plan(&folder, &plan)?;
         if parts != PromptParts::default() {
-            parts.write(&folder)?;
+            parts.write(&folder, Durability::Synced)?;
         }
     }
     let (dir, home, display) =

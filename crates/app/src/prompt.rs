@@ -96,12 +96,12 @@ impl PromptParts {
         Self { instruction: Some(instruction), context: Vec::new(), ..self.clone() }
     }
 
-    pub fn write(&self, folder: &SessionFolder) -> Result<(), PromptError> {
+    pub fn write(&self, folder: &SessionFolder, durability: Durability) -> Result<(), PromptError> {
         let path = folder.prompt();
         let mut text = serde_json::to_vec_pretty(self)
             .map_err(|source| PromptError::Broken { path: path.clone(), source })?;
         text.push(b'\n');
-        Ok(write_atomic(&path, &text, Durability::Synced)?)
+        Ok(write_atomic(&path, &text, durability)?)
     }
 
     /// The parts that a session was opened with; nothing for a session that had none.

@@ -21,6 +21,7 @@ mod desk;
 mod doctor;
 mod help;
 mod init;
+mod keyring;
 mod kills;
 mod llama;
 mod llama_vendors;
