@@ -31,6 +31,7 @@ use crate::files::FileError;
 use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
+use crate::profiles;
 use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
 use crate::sessions::index::{Index, Note};
@@ -303,7 +304,7 @@ async fn furnish(
     let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
     let door = Arc::new(Door::default());
-    builder = with_capabilities(builder, &folder, &surroundings, &prompt, &door)
+    builder = with_capabilities(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap }))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
@@ -346,6 +347,7 @@ async fn describe(session: &Session, begun_in: Option<&Path>, origin: Option<Ses
 /// What modules may use, offered before any of them mounts.
 fn with_capabilities(
     builder: SessionBuilder,
+    plan: &MountPlan,
     folder: &SessionFolder,
     surroundings: &Surroundings,
     prompt: &Arc<SystemPrompt>,
@@ -353,7 +355,9 @@ fn with_capabilities(
 ) -> SessionBuilder {
     let text = |path: &Path| Capability::Value(Value::String(path.display().to_string()));
     let variables = Capability::Call(Arc::new(OfferedVariables(surroundings.environment.clone())));
+    let agents = Value::Object(profiles::agents(plan));
     let mut builder = builder
+        .capability("agents.list", Capability::Value(agents))
         .capability("environment.variable", variables)
         .capability("session.working_dir", text(&surroundings.working_dir))
         .capability("session.dir", text(folder.dir()))

@@ -5,8 +5,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use amplifier_bundle::agent;
 use amplifier_bundle::bundle;
 use amplifier_bundle::home::{Home as FileHome, Source};
+use amplifier_bundle::node::mapping_to_json;
 use amplifier_bundle::notice::{Notice, Strictness};
 use amplifier_bundle::plan::PlanDraft;
 use amplifier_bundle::yaml::YamlLimits;
@@ -202,6 +204,12 @@ impl PreparedProfile {
     }
 }
 
+/// The agents of a plan, each as bundles write them; what is no mapping is no agent.
+pub fn agents(plan: &MountPlan) -> Map<String, Value> {
+    let agents = plan.agents.iter().filter_map(|(name, about)| Some((name, about.as_object()?)));
+    agents.map(|(name, about)| (name.clone(), Value::Object(unfolded(about)))).collect()
+}
+
 /// An agent of a plan as others are written: that of a profile is a whole file, whose head says what it changes.
 pub fn unfolded(agent: &Map<String, Value>) -> Map<String, Value> {
     let Some(content) = agent.get("content").and_then(Value::as_str) else { return agent.clone() };
@@ -209,38 +217,23 @@ pub fn unfolded(agent: &Map<String, Value>) -> Map<String, Value> {
     found.remove("content");
     let source = Source::Fetched { uri: "a profile".to_owned(), pinned: None };
     let home = Arc::new(FileHome::new("/agents/agent.md".into(), "/agents".into(), source));
-    let mut put = |key: &str, value: Value| {
-        found.entry(key.to_owned()).or_insert(value);
-    };
-    let Ok((file, _)) = bundle::read(content.as_bytes().to_vec(), &home, &YamlLimits::default()) else {
+    let read = bundle::read(content.as_bytes().to_vec(), &home, &YamlLimits::default());
+    let said = match read {
+        Ok((file, _)) => mapping_to_json(&agent::said(file)),
         // A head that cannot be read is no reason to lose the words.
-        put("instruction", Value::from(content));
-        return found;
+        Err(_) => Map::from_iter([("instruction".to_owned(), Value::from(content))]),
     };
-    let texts = [
-        ("name", &file.head.name),
-        ("description", &file.head.description),
-        ("instruction", &file.instruction),
-    ];
-    for (key, text) in texts {
-        if let Some(text) = text {
-            put(key, Value::from(text.text.as_str()));
-        }
-    }
-    for (key, list) in [("providers", &file.providers), ("tools", &file.tools), ("hooks", &file.hooks)] {
-        if list.place.is_some() {
-            put(key, list.entries.iter().map(|module| module.node.to_json()).collect());
-        }
-    }
-    for (key, node) in file
-        .session
-        .iter()
-        .map(|node| ("session", node))
-        .chain(file.models.iter().map(|(key, node)| (key.as_str(), node)))
-    {
-        put(key, node.to_json());
+    let has_words = instruction(agent).is_some();
+    for (key, value) in said.into_iter().filter(|(key, _)| !(has_words && key == "instruction")) {
+        found.entry(key).or_insert(value);
     }
     found
+}
+
+/// The words of an agent that has any: `instruction`, else `system.instruction`.
+pub fn instruction(agent: &Map<String, Value>) -> Option<&str> {
+    let written = [agent.get("instruction"), agent.get("system").and_then(|system| system.get("instruction"))];
+    written.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.trim().is_empty())
 }
 
 #[cfg(test)]
@@ -264,6 +257,10 @@ mod tests {
             json!({"name": "a", "description": "helps", "instruction": "Be brief.", "tools": [{"module": "tool-bash"}]})
         );
         assert_eq!(read(json!({"instruction": "x"})), json!({"instruction": "x"}));
+        let both = read(json!({"system": {"instruction": "y"}, "content": full}));
+        assert_eq!((both.get("instruction"), &both["description"]), (None, &json!("helps")));
+        let alone = "---\nmeta: {name: a}\nagents: none\n---\nx";
+        assert_eq!(read(json!({"content": alone}))["agents"], "none");
         assert_eq!(read(json!({"content": "---\na: [\n---\nx"}))["instruction"], "---\na: [\n---\nx");
     }
 }

@@ -132,11 +132,8 @@ impl Nest {
     fn agent(&self, request: &SpawnRequest) -> Result<Map<String, Value>, SpawnError> {
         let plan: &MountPlan = self.session.coordinator().plan();
         let name = request.agent_name.as_str();
-        if let Some(agent) = &request.agent_config {
-            return Ok(agent.clone());
-        }
-        let known = request.agent_configs.get(name).or_else(|| plan.agents.get(name));
-        match known.and_then(Value::as_object) {
+        let known = || request.agent_configs.get(name).or_else(|| plan.agents.get(name))?.as_object();
+        match request.agent_config.as_ref().or_else(known) {
             Some(agent) => Ok(profiles::unfolded(agent)),
             None if name == "self" => Ok(Map::new()),
             None => Err(SpawnError::UnknownAgent {
@@ -148,8 +145,7 @@ impl Nest {
 
     /// An agent with words of its own has its own prompt; one without is this session once more.
     fn prompt_of(&self, agent: &Map<String, Value>) -> PromptParts {
-        let own = agent.get("instruction").or_else(|| agent.get("system")?.get("instruction"));
-        match own.and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
+        match profiles::instruction(agent) {
             Some(instruction) => self.prompt.parts().for_agent(instruction.to_owned()),
             None => self.prompt.parts().clone(),
         }

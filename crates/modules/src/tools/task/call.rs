@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::events::{AgentCompleted, AgentResumed, AgentSpawned};
 use super::handover;
-use super::{Input, Output, Task, agents, invalid};
+use super::{Input, Output, Task, invalid};
 
 /// How deep this session is below the first; the application says so.
 const DEPTH: &str = "self_delegation_depth";
@@ -86,13 +86,12 @@ impl Task {
         self.conclude(None, session, answer, "Resume failed").await
     }
 
-    /// What the plan says about an agent.
+    /// What is said about an agent.
     fn agent(&self, name: &str) -> Result<Map<String, Value>, ToolFailure> {
-        let agents = agents(&self.coordinator);
-        if let Some((_, about)) = agents.iter().find(|(known, _)| *known == name) {
-            return Ok((*about).clone());
+        if let Some(about) = self.agents.get(name) {
+            return Ok(about.clone());
         }
-        let names: Vec<_> = agents.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = self.agents.keys().map(String::as_str).collect();
         Err(ToolFailure::new(format!("Agent '{name}' not found. Available: [{}]", names.join(", ")))
             .of_kind("NotFound"))
     }
