@@ -8,6 +8,7 @@ use std::sync::Arc;
 use amplifier_bundle::agent;
 use amplifier_bundle::bundle;
 use amplifier_bundle::home::{Home as FileHome, Source};
+use amplifier_bundle::mention::Quotes;
 use amplifier_bundle::node::mapping_to_json;
 use amplifier_bundle::notice::{Notice, Strictness};
 use amplifier_bundle::plan::PlanDraft;
@@ -185,14 +186,14 @@ impl PreparedProfile {
     /// What the system prompt of its sessions is made from: its body, and its context folders for mentions.
     pub fn prompt(&self) -> Result<PromptParts, ProfileFault> {
         let profile = &self.plan.profile;
-        let roots = mention::roots(profile, PathBuf::new())?;
-        let namespaces = roots.namespaces.into_iter().map(|(name, path)| NamedPath { name, path });
+        let namespaces = mention::namespaces(profile)?;
         Ok(PromptParts {
             bundle: Some(self.id.to_string()),
             instruction: profile.composed.instruction.as_ref().map(|body| body.text.text.clone()),
             context: Vec::new(),
-            namespaces: namespaces.collect(),
+            namespaces: namespaces.into_iter().map(|(name, path)| NamedPath { name, path }).collect(),
             project: Project::Read,
+            quotes: Quotes::Skip,
         })
     }
 

@@ -13,6 +13,8 @@ mod bundles;
 mod hand;
 mod journal;
 mod kills;
+mod model;
+mod profile_sessions;
 mod prompts;
 mod sessions;
 mod spawns;
