@@ -22,9 +22,11 @@ use crate::profiles;
 use crate::prompt::{self, PromptParts, SystemPrompt};
 use crate::store::SessionStore;
 
+mod ending;
 pub mod inherit;
 pub mod preferences;
 
+use ending::Ending;
 use inherit::Inheritance;
 use preferences::Preference;
 
@@ -47,7 +49,7 @@ impl Door {
         self.0.get_or_init(|| Arc::downgrade(nest));
     }
 
-    fn nest(&self) -> Result<Arc<Nest>, SpawnError> {
+    pub(crate) fn nest(&self) -> Result<Arc<Nest>, SpawnError> {
         self.0.get().and_then(Weak::upgrade).ok_or(SpawnError::NotOpen)
     }
 }
@@ -174,8 +176,10 @@ async fn answer(child: OpenSession, instruction: String) -> Result<Value, SpawnE
         for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
             child.show(prompt::describe(failed)).await;
         }
+        let ending = Ending::watch(&child.session);
         let result = child.session.execute(asked).await;
-        let (status, cost) = (child.session.status(), child.cost());
+        let (turns, cost) = (child.session.status().turns, child.cost());
+        let (status, metadata) = ending.told();
         child.session.cleanup().await;
         if let Err(error) = child.update_views().await {
             // The journal has everything; the views are made again when they are wanted.
@@ -185,10 +189,10 @@ async fn answer(child: OpenSession, instruction: String) -> Result<Value, SpawnE
             json!({
                 "output": output,
                 "session_id": child.session.id(),
-                "status": status.status,
-                "turn_count": status.turns,
+                "status": status,
+                "turn_count": turns,
                 "cost_usd": cost,
-                "metadata": {},
+                "metadata": metadata,
             })
         })
     });
@@ -215,7 +219,7 @@ pub(crate) struct SpawnCall(pub(crate) Arc<Door>);
 /// `session.resume`.
 pub(crate) struct ResumeCall(pub(crate) Arc<Door>);
 
-fn failed(name: &str, error: &SpawnError) -> CapabilityError {
+pub(crate) fn failed(name: &str, error: &SpawnError) -> CapabilityError {
     CapabilityError::Failed { name: name.to_owned(), message: amplifier_core::error::chain(error) }
 }
 

@@ -17,6 +17,7 @@ mod model;
 mod profile_sessions;
 mod prompts;
 mod sessions;
+mod spawn_rules;
 mod spawns;
 mod store;
 mod support;

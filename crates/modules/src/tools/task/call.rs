@@ -230,10 +230,15 @@ impl Task {
     }
 }
 
-/// `<parent>-<random>_<agent>`: it sorts with its parent, and its agent can be read off.
+/// `<parent>-<random>_<agent>`: it sorts with its parent, and its agent can be read off, in lower case, words joined by `-`.
 fn sub_session_id(parent: &SessionId, agent: &str) -> SessionId {
-    let tidy = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let agent: String = agent.chars().take(64).map(tidy).collect();
+    let words = agent.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let tidy = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();
+    let short: String = tidy.chars().take(64).collect();
+    let agent = match short.trim_end_matches('-') {
+        "" => "agent",
+        agent => agent,
+    };
     let child = parent.child();
     // Too long a name for a folder: then without the agent.
     format!("{child}_{agent}").parse().unwrap_or(child)
@@ -277,8 +282,15 @@ mod tests {
     #[test]
     fn a_session_id_is_safe_whatever_the_agent_is_called() {
         let parent: SessionId = "p".parse().unwrap();
-        let id = sub_session_id(&parent, "My/Agent ..:x");
-        assert!(id.as_str().starts_with("p-") && id.as_str().ends_with("_my-agent----x"), "{id}");
+        for (agent, name) in [
+            ("My/Agent ..:x", "_my-agent-x"),
+            ("Foo:Bar/Baz.qux__x", "_foo-bar-baz-qux-x"),
+            ("--a--", "_a"),
+            ("…", "_agent"),
+        ] {
+            let id = sub_session_id(&parent, agent);
+            assert!(id.as_str().starts_with("p-") && id.as_str().ends_with(name), "{id}");
+        }
         let long: SessionId = "p".repeat(250).parse().unwrap();
         assert!(!sub_session_id(&long, "agent").as_str().contains('_'));
     }
