@@ -25,6 +25,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::clock::SystemClock;
+use crate::credentials::Credentials;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
@@ -189,16 +190,19 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     };
     // A plan that comes from nowhere else is the session's own, changed or not.
     let is_own = request.origin.is_none() && request.prompt.is_none();
+    let mut credentials = Credentials::default();
+    let mut hide = |plan: Box<MountPlan>| credentials.hide_plan(*plan);
     let kept = match request.which {
-        Which::New(plan) => Kept::create(&store, SessionId::generate(), *plan, request.prompt)?,
-        Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
+        Which::New(plan) => Kept::create(&store, SessionId::generate(), hide(plan), request.prompt)?,
+        Which::Resume(id, plan) => Kept::find(&store, id, plan.map(hide), request.prompt)?,
     };
     let kept = match is_own && !kept.is_new && request.lock.is_none() {
         true => kept.under_its_lock()?,
         false => Kept { lock: request.lock, ..kept },
     };
     let resolver = request.resolver.or_else(|| {
-        let sources = sources(store.home(), &request.environment, &surroundings.working_dir);
+        let sources = sources(store.home(), &request.environment, &surroundings.working_dir)
+            .with_written(credentials.written().clone());
         let sources = match &kept.lock {
             Some(lock) => sources.with_lock(Arc::clone(lock)),
             None => sources,

@@ -15,6 +15,7 @@ use amplifier_bundle::plan::PlanDraft;
 use amplifier_bundle::yaml::YamlLimits;
 use amplifier_core::contracts::ModuleSourceResolver;
 use amplifier_core::validate::MountPlanValidator;
+use amplifier_profile::chain::Profile;
 use amplifier_profile::mention;
 use amplifier_profile::plan::ProfilePlan;
 use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
@@ -32,6 +33,7 @@ pub use amplifier_profile::sync::{Compilation, SyncReport, SyncStatus};
 pub use amplifier_profile::{ProfileContext, ProfileError, ProfileId, Profiles, Share, ShareName};
 
 use crate::clock::SystemClock;
+use crate::credentials::{self, Credentials};
 use crate::env;
 use crate::library::{self, Access};
 use crate::paths::Home;
@@ -137,10 +139,29 @@ fn ready(
 ) -> Result<PreparedProfile, ProfileFault> {
     let mut plan = profiles.plan(id, PlanForm::Nested)?;
     access.settings.apply(&mut plan.plan);
+    let mut notices = written_credentials(&plan.profile);
+    notices.extend(Credentials::default().hide_draft(&mut plan.plan));
+    plan.profile.notices.append(&mut notices);
     let user_home = access.environment.get(env::HOME).map(PathBuf::from);
     let base = Base { home: user_home, ..Base::at(&access.base) };
     let (home, settings) = (access.home.clone(), Arc::clone(&access.settings));
     Ok(PreparedProfile { id: id.clone(), plan, profiles, home, fetcher, base, settings })
+}
+
+/// The addresses in the texts of a profile that hold a credential. Its plan has none of them: it names the folders that
+/// were brought.
+fn written_credentials(profile: &Profile) -> Vec<Notice> {
+    let composed = &profile.composed;
+    let slots = ["orchestrator", "context"];
+    let session = slots.iter().filter_map(|slot| composed.session.as_ref()?.at(slot));
+    let lists = [&composed.providers, &composed.tools, &composed.hooks];
+    let modules = lists.into_iter().flat_map(|list| &list.entries).map(|module| &module.node);
+    let sources = session.chain(modules).filter_map(|entry| entry.at("source"));
+    let sources = sources.filter_map(|source| credentials::told_of(source.as_text()?, &source.place));
+    let agents = composed.agents.values().filter_map(|agent| agent.entry.reference.as_ref());
+    let context = composed.context.values().map(|file| &file.path);
+    let texts = agents.chain(context).filter_map(|text| credentials::told_of(&text.text, &text.place));
+    sources.chain(texts).collect()
 }
 
 impl PreparedProfile {
@@ -161,6 +182,7 @@ impl PreparedProfile {
             PlanForm::Strings => {
                 let mut plan = self.profiles.plan(&self.id, form)?.plan;
                 self.settings.apply(&mut plan);
+                Credentials::default().hide_draft(&mut plan);
                 Ok(plan.to_json())
             }
         }
@@ -233,7 +255,8 @@ pub fn unfolded(agent: &Map<String, Value>) -> Map<String, Value> {
 
 /// The words of an agent that has any: `instruction`, else `system.instruction`.
 pub fn instruction(agent: &Map<String, Value>) -> Option<&str> {
-    let written = [agent.get("instruction"), agent.get("system").and_then(|system| system.get("instruction"))];
+    let written =
+        [agent.get("instruction"), agent.get("system").and_then(|system| system.get("instruction"))];
     written.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.trim().is_empty())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Paths are compared here, never opened; links are resolved by whoever reads files (`fetch.rs`).
 
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 /// The surroundings of a file.
@@ -114,6 +115,27 @@ pub fn shown(reference: &str) -> String {
     }
 }
 
+/// A text in which the credentials of addresses are stars, so that what stands after them keeps its column.
+pub(crate) fn starred(text: &str) -> String {
+    let mut hidden = text.match_indices("://").filter_map(|(at, _)| user_at(text, at)).peekable();
+    let star = |(at, c): (usize, char)| {
+        while hidden.next_if(|range| range.end <= at).is_some() {}
+        if hidden.peek().is_some_and(|range| range.contains(&at)) { '*' } else { c }
+    };
+    text.char_indices().map(star).collect()
+}
+
+/// What stands before the host of the address whose `://` is here, when it may be a secret.
+fn user_at(text: &str, at: usize) -> Option<Range<usize>> {
+    let start = at + "://".len();
+    let rest = text.get(start..)?;
+    let ends = |c: char| c.is_whitespace() || "/?#\"'<>,[]{}".contains(c);
+    let authority = rest.get(..rest.find(ends).unwrap_or(rest.len()))?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let is_ssh = text.get(..at)?.ends_with("ssh");
+    (!is_ssh || user.contains(':')).then(|| start..start + user.len())
+}
+
 /// A path without `.` and `..`; above the root there is nothing.
 pub fn normalize(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
@@ -156,6 +178,21 @@ mod tests {
             ["git+ssh://git@host/o/r@v1", "git+https://host/o/r@main", "ns:path", "./x@y", "file:///a@b"]
         {
             assert_eq!(shown(plain), plain);
+        }
+    }
+
+    #[test]
+    fn credentials_are_stars_in_a_text_that_is_shown() {
+        for (text, shown) in [
+            (
+                "source: git+https://u:tök@host/o/r@main, x: 1",
+                "source: git+https://*****@host/o/r@main, x: 1",
+            ),
+            ("[http://t@a, \"http://u:v@b/c\"]", "[http://*@a, \"http://***@b/c\"]"),
+            ("git+ssh://git@host/x and me@example.com", "git+ssh://git@host/x and me@example.com"),
+            ("git+ssh://git:pw@host/x", "git+ssh://******@host/x"),
+        ] {
+            assert_eq!(starred(text), shown);
         }
     }
 

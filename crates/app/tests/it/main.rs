@@ -10,6 +10,7 @@
 )]
 
 mod bundles;
+mod credentials;
 mod hand;
 mod journal;
 mod kills;
