@@ -26,21 +26,21 @@ use serde_json::Value;
 
 use crate::clock::SystemClock;
 use crate::credentials::Credentials;
-use crate::env::{self, Environment, OfferedVariables};
+use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
 use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
-use crate::profiles;
-use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
+use crate::prompt::{PromptError, PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
 use crate::sessions::index::{Index, Note};
-use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
+use crate::spawn::{Door, Nest};
 use crate::store::{
     SessionStore, StoreError, Views, ViewsUse, are_damaged, read_history, rebuild_views, update_views,
 };
 
+mod capabilities;
 mod kept;
 
 use kept::Kept;
@@ -308,7 +308,7 @@ async fn furnish(
     let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
     let door = Arc::new(Door::default());
-    builder = with_capabilities(builder, &plan, &folder, &surroundings, &prompt, &door)
+    builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap }))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
@@ -346,32 +346,6 @@ async fn describe(session: &Session, begun_in: Option<&Path>, origin: Option<Ses
     let working_dir = begun_in.map(real);
     let told = SessionDescribed { working_dir, bundle: origin, ..SessionDescribed::default() };
     session.coordinator().emit(told).await;
-}
-
-/// What modules may use, offered before any of them mounts.
-fn with_capabilities(
-    builder: SessionBuilder,
-    plan: &MountPlan,
-    folder: &SessionFolder,
-    surroundings: &Surroundings,
-    prompt: &Arc<SystemPrompt>,
-    door: &Arc<Door>,
-) -> SessionBuilder {
-    let text = |path: &Path| Capability::Value(Value::String(path.display().to_string()));
-    let variables = Capability::Call(Arc::new(OfferedVariables(surroundings.environment.clone())));
-    let agents = Value::Object(profiles::agents(plan));
-    let mut builder = builder
-        .capability("agents.list", Capability::Value(agents))
-        .capability("environment.variable", variables)
-        .capability("session.working_dir", text(&surroundings.working_dir))
-        .capability("session.dir", text(folder.dir()))
-        .capability("session.spawn", Capability::Call(Arc::new(SpawnCall(Arc::clone(door)))))
-        .capability("session.resume", Capability::Call(Arc::new(ResumeCall(Arc::clone(door)))))
-        .capability("mention_resolver", Capability::Call(Arc::new(MentionResolver(Arc::clone(prompt)))));
-    if let Some(home) = &surroundings.user_home {
-        builder = builder.capability("user.home_dir", text(home));
-    }
-    builder
 }
 
 impl OpenSession {

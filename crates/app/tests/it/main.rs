@@ -10,6 +10,7 @@
 )]
 
 mod bundles;
+mod capabilities;
 mod credentials;
 mod hand;
 mod journal;
