@@ -191,11 +191,14 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     // A plan that comes from nowhere else is the session's own, changed or not.
     let is_own = request.origin.is_none() && request.prompt.is_none();
     let mut credentials = Credentials::default();
-    let mut hide = |plan: Box<MountPlan>| credentials.hide_plan(*plan);
-    let kept = match request.which {
-        Which::New(plan) => Kept::create(&store, SessionId::generate(), hide(plan), request.prompt)?,
-        Which::Resume(id, plan) => Kept::find(&store, id, plan.map(hide), request.prompt)?,
+    let mut kept = match request.which {
+        Which::New(plan) => {
+            Kept::create(&store, SessionId::generate(), credentials.hide_plan(*plan), request.prompt)?
+        }
+        Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
     };
+    // A plan that was kept before credentials were hidden is kept without them from now on.
+    kept.plan = credentials.hide_plan(kept.plan);
     let kept = match is_own && !kept.is_new && request.lock.is_none() {
         true => kept.under_its_lock()?,
         false => Kept { lock: request.lock, ..kept },
@@ -250,7 +253,10 @@ pub(crate) async fn open_child(
 ) -> Result<OpenSession, AppError> {
     let store = nest.store.clone();
     let kept = match plan {
-        ChildPlan::New(plan) => Kept::create(&store, id, *plan, Some(parts))?,
+        ChildPlan::New(plan) => {
+            let plan = Credentials::default().hide_plan(*plan);
+            Kept::create(&store, id, plan, Some(parts))?
+        }
         ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
     };
     let builder = nest.session.child(kept.plan.clone()).session_id(kept.id.clone());

@@ -104,6 +104,7 @@ pub fn is_relative(reference: &str) -> bool {
 /// A reference as messages show it: what stands before the `@` of an address's host may be a password.
 pub fn shown(reference: &str) -> String {
     let Some((scheme, rest)) = reference.split_once("://") else { return reference.to_owned() };
+    let rest = &without_tokens(rest);
     let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at_checked(host_end).unwrap_or((rest, ""));
     match authority.rsplit_once('@') {
@@ -111,8 +112,22 @@ pub fn shown(reference: &str) -> String {
         Some((user, host)) if user.contains(':') || !scheme.contains("ssh") => {
             format!("{scheme}://***@{host}{path}")
         }
-        _ => reference.to_owned(),
+        _ => format!("{scheme}://{rest}"),
     }
+}
+
+/// What stands in the query of an address under a name that sounds like a secret may be one.
+fn without_tokens(address: &str) -> String {
+    const SECRETS: [&str; 7] = ["token", "secret", "sig", "auth", "password", "credential", "key"];
+    let Some((before, query)) = address.split_once('?') else { return address.to_owned() };
+    let (query, after) = query.split_at(query.find(['#', '@']).unwrap_or(query.len()));
+    let hide = |pair: &str| match pair.split_once('=') {
+        Some((key, _)) if SECRETS.iter().any(|word| key.to_ascii_lowercase().contains(word)) => {
+            format!("{key}=***")
+        }
+        _ => pair.to_owned(),
+    };
+    format!("{before}?{}{after}", query.split('&').map(hide).collect::<Vec<_>>().join("&"))
 }
 
 /// A text in which the credentials of addresses are stars, so that what stands after them keeps its column.
@@ -174,6 +189,10 @@ mod tests {
             "git+https://***@host/o/r@main#subdirectory=x"
         );
         assert_eq!(shown("https://t0ken@host"), "https://***@host");
+        assert_eq!(
+            shown("git+https://h/o/r?a=1&private_token=t0ken@v1#subdirectory=x"),
+            "git+https://h/o/r?a=1&private_token=***@v1#subdirectory=x"
+        );
         for plain in
             ["git+ssh://git@host/o/r@v1", "git+https://host/o/r@main", "ns:path", "./x@y", "file:///a@b"]
         {

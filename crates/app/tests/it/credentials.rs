@@ -162,9 +162,20 @@ async fn a_plan_that_is_changed_by_hand_is_kept_without_its_credentials_too() {
     plan["tools"] = json!([{"module": "tool-far", "source": address("module")}]);
     let plan = serde_json::from_value(plan).unwrap();
     let session = open(shop.request(Which::New(Box::new(plan)))).await.unwrap();
+    let id = session.session.id().clone();
+    session.session.execute("hi").await.unwrap();
     session.session.cleanup().await;
+    drop(session);
     assert_eq!(giving_away(&shop.path("home")), Vec::<PathBuf>::new());
     assert!(shop.home().cache().join("git").is_dir(), "the module was fetched");
+    // One that an older program kept is mended when the session goes on.
+    let kept = shop.home().session(&id).mount_plan();
+    let text = std::fs::read_to_string(&kept).unwrap();
+    std::fs::write(&kept, text.replace("***@", &format!("u:{TOKEN}@"))).unwrap();
+    assert_eq!(giving_away(&shop.path("home")), [kept]);
+    let again = open(shop.request(Which::Resume(id, None))).await.unwrap();
+    again.session.cleanup().await;
+    assert_eq!(giving_away(&shop.path("home")), Vec::<PathBuf>::new());
 }
 
 /// A server that wants to know who asks, and then has nothing.
