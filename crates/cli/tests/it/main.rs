@@ -16,6 +16,7 @@ mod cache;
 mod chat;
 mod chat_commands;
 mod config;
+mod credentials;
 mod demo;
 mod desk;
 mod doctor;
