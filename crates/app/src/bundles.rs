@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 
 use amplifier_core::clock::Clock;
+use amplifier_core::loader::near_misses;
 use amplifier_sources::fetch::{Freshness, Identity};
 use amplifier_sources::uri::SourceUri;
 use serde::Serialize;
@@ -17,6 +18,7 @@ use crate::library::Access;
 use crate::lockfile::{self, LOCK_FILE};
 use crate::prepare::{BundleFault, Locking, PrepareOptions, PreparedBundle, prepare_bundle};
 use crate::registry::{Entry as RegistryEntry, Registry, RegistryError};
+use crate::shelf;
 
 /// Registers a bundle under the name it has, or under another one. It is loaded first: a name that leads nowhere helps
 /// nobody.
@@ -33,6 +35,19 @@ pub async fn add(
     };
     Registry::new(&access.home).add(&name, entry(uri, &bundle))?;
     Ok((name, bundle))
+}
+
+/// Names of bundles that are called nearly as what somebody asked for.
+pub fn near(name: &str, access: &Access) -> Vec<String> {
+    // A registry that cannot be read is told by whoever needs it; here it only helps to guess.
+    let registered =
+        Registry::new(&access.home).read().map(|registered| registered.bundles).unwrap_or_default();
+    let built_in = shelf::BUNDLES.iter().map(|(name, _)| (*name).to_owned());
+    let mut known: Vec<String> = registered.into_keys().chain(built_in).collect();
+    known.extend(access.settings.bundle_names().into_keys());
+    known.sort_unstable();
+    known.dedup();
+    near_misses(name, &known)
 }
 
 /// An address that means the same in every folder.

@@ -9,6 +9,7 @@ use amplifier_core::contracts::{
     ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
 };
 use amplifier_core::journal::{Journal, JournalError};
+use amplifier_core::ledger::EARLIER;
 use amplifier_core::loader::Loader;
 use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
 use amplifier_modules::table::BuiltIns;
@@ -47,6 +48,10 @@ use kept::Kept;
 
 /// The folder of the home in the person's own folder.
 const HOME_FOLDER: &str = ".amplifierd";
+
+/// What helps where a session of this home cannot be changed.
+pub(crate) const NOT_WRITABLE: &str =
+    "make its folder writable for you, or copy the home and name the copy with `--home DIR`";
 
 /// What a session shall be opened with.
 pub struct OpenRequest {
@@ -144,7 +149,10 @@ impl AppError {
                 Some("wait until it is done, or end that process")
             }
             Self::Journal(JournalFileError::Newer { .. }) => Some("a newer version of this program reads it"),
-            Self::Journal(JournalFileError::Lease(_)) => None,
+            Self::Journal(JournalFileError::Lease(LeaseError::File(_))) => Some(NOT_WRITABLE),
+            Self::Journal(JournalFileError::Lease(LeaseError::Lost { .. })) => {
+                Some("somebody removed or replaced the file; try again")
+            }
             Self::Journal(_) => Some(
                 "something else changed the file, and it is left as it is: put a copy back, or begin anew",
             ),
@@ -355,7 +363,16 @@ async fn describe(session: &Session, begun_in: Option<&Path>, origin: Option<Ses
 }
 
 impl OpenSession {
-    /// What the session and its sub-sessions cost; nothing when nobody told a price.
+    /// What the session and its sub-sessions cost since it was opened; nothing when nobody told a price.
+    pub fn cost_of_run(&self) -> Option<Usd> {
+        let statement = self.session.coordinator().ledger().statement();
+        let earlier = statement.by_spender.get(EARLIER).map_or(0, |spent| spent.cost_nanos);
+        let spent = statement.total.cost_nanos.saturating_sub(earlier);
+        let told = self.session.status().cost_usd.is_some() || spent > 0;
+        told.then(|| Usd::from_nanos(spent))
+    }
+
+    /// What the session and its sub-sessions cost, in earlier runs too; nothing when nobody told a price.
     pub fn cost(&self) -> Option<Usd> {
         let total = self.session.coordinator().ledger().statement().total.cost_nanos;
         let told = self.session.status().cost_usd.is_some() || total > 0;

@@ -93,8 +93,20 @@ impl PrepareError {
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 Some("check the path; `examples/minimal.json` in the sources is a plan to start from")
             }
-            Self::Invalid { .. } => Some("`amplifier plan validate FILE` lists every check"),
-            _ => None,
+            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory => {
+                Some("a plan is a file; a folder that holds a bundle is given with `--bundle`")
+            }
+            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
+                Some("save the file as UTF-8")
+            }
+            Self::Read { .. } => Some("make the file readable for you, or name another one"),
+            Self::TooLarge { .. } => {
+                Some("a plan names modules; large texts belong into files that it mentions")
+            }
+            Self::Json { .. } => Some("mend it at that place; `amplifier plan validate FILE` checks it"),
+            Self::Invalid { .. } | Self::Plan { .. } => {
+                Some("`amplifier plan validate FILE` lists every check")
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod chat;
 mod commands;
 mod exit;
 mod input;
+mod page;
 mod progress;
 mod question;
 mod render;
@@ -76,9 +77,14 @@ fn manner(args: &Args) -> Manner {
         true => Palette::Plain,
         false => commands::load::palette(args.home.clone(), args.cwd.as_deref()),
     };
-    let tone = match &args.command {
-        Some(Command::Run(run)) if run.quiet => Tone::Quiet,
-        Some(Command::Run(run)) if run.verbose => Tone::Verbose,
+    let run = match &args.command {
+        Some(Command::Run(run)) => Some(run),
+        Some(Command::Continue(wish)) => Some(&wish.run),
+        _ => None,
+    };
+    let tone = match run {
+        Some(run) if run.quiet => Tone::Quiet,
+        Some(run) if run.verbose => Tone::Verbose,
         _ => Tone::Usual,
     };
     Manner { tone, palette }

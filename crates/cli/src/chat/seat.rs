@@ -77,7 +77,7 @@ impl Wires {
 }
 
 /// Messages of hooks go the same way as everything else that happens, so that they stand where they belong.
-struct Notices(UnboundedSender<Seen>);
+pub(super) struct Notices(pub(super) UnboundedSender<Seen>);
 
 #[async_trait]
 impl DisplaySystem for Notices {
