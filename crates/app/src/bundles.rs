@@ -6,16 +6,19 @@ use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 
 use amplifier_core::clock::Clock;
+use amplifier_core::loader::near_misses;
 use amplifier_sources::fetch::{Freshness, Identity};
 use amplifier_sources::uri::SourceUri;
 use serde::Serialize;
 use serde_json::Map;
 
 use crate::clock::SystemClock;
+use crate::credentials;
 use crate::library::Access;
 use crate::lockfile::{self, LOCK_FILE};
 use crate::prepare::{BundleFault, Locking, PrepareOptions, PreparedBundle, prepare_bundle};
 use crate::registry::{Entry as RegistryEntry, Registry, RegistryError};
+use crate::shelf;
 
 /// Registers a bundle under the name it has, or under another one. It is loaded first: a name that leads nowhere helps
 /// nobody.
@@ -32,6 +35,19 @@ pub async fn add(
     };
     Registry::new(&access.home).add(&name, entry(uri, &bundle))?;
     Ok((name, bundle))
+}
+
+/// Names of bundles that are called nearly as what somebody asked for.
+pub fn near(name: &str, access: &Access) -> Vec<String> {
+    // A registry that cannot be read is told by whoever needs it; here it only helps to guess.
+    let registered =
+        Registry::new(&access.home).read().map(|registered| registered.bundles).unwrap_or_default();
+    let built_in = shelf::BUNDLES.iter().map(|(name, _)| (*name).to_owned());
+    let mut known: Vec<String> = registered.into_keys().chain(built_in).collect();
+    known.extend(access.settings.bundle_names().into_keys());
+    known.sort_unstable();
+    known.dedup();
+    near_misses(name, &known)
 }
 
 /// An address that means the same in every folder.
@@ -85,7 +101,7 @@ pub struct Update {
 pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFault> {
     let bundle = prepare_bundle(reference, access, PrepareOptions::default()).await?;
     let mut update = Update {
-        bundle: reference.to_owned(),
+        bundle: credentials::shown(reference),
         changes: Vec::new(),
         unknown: Vec::new(),
         lock: bundle.locked.clone(),
@@ -138,7 +154,7 @@ pub async fn update(reference: &str, access: &Access) -> Result<Pending, BundleF
     let bundle = prepare_bundle(reference, &fresh, options).await?;
     let lock = lockfile::closure(&bundle).await?;
     let update = Update {
-        bundle: reference.to_owned(),
+        bundle: credentials::shown(reference),
         changes: old.changes(&lock).iter().map(ToString::to_string).collect(),
         unknown: Vec::new(),
         lock: locked.map(|(path, _)| path),

@@ -105,7 +105,12 @@ pub fn provider(name: &str) -> Result<ModuleInfo, UnknownModule> {
 
 /// A module without the word that says what it is.
 pub fn short(id: &ModuleId) -> &str {
-    id.as_str().strip_prefix("provider-").unwrap_or(id.as_str())
+    bare(id.as_str())
+}
+
+/// The same of a name that somebody wrote.
+pub(crate) fn bare(name: &str) -> &str {
+    name.strip_prefix("provider-").unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use amplifier_core::contracts::{Capability, CapabilityCall, CapabilityError, Pro
 use amplifier_core::loader::Loader;
 use amplifier_core::report::LoadOutcome;
 use amplifier_core::session::{OpenError, Session, SessionBuilder};
+use amplifier_modules::MODULES;
 use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
@@ -92,6 +93,21 @@ pub async fn fill_or_demo(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Why a built-in provider that somebody asks for by name cannot be used here; nothing when it can, or when its module comes
+/// from elsewhere and only the session can tell.
+pub async fn why_not(spec: &ModuleSpec, environment: &Environment) -> Result<Option<String>, DetectError> {
+    let is_built_in = MODULES.iter().any(|module| module.id() == spec.module);
+    if !is_built_in || spec.native == Some(false) {
+        return Ok(None);
+    }
+    // Where the source leads does not matter: the module in this program is taken.
+    let alone = ModuleSpec { source: None, ..spec.clone() };
+    let looked = Looked::at(vec![alone], environment, Tape::Offered).await?;
+    let reason = looked.first().err();
+    looked.close().await;
+    Ok(reason)
 }
 
 /// The provider to ask when nobody names one: the first whose variables are set, else a server on this machine.

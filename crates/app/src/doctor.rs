@@ -49,6 +49,8 @@ pub enum Check {
     Sessions,
     /// What was fetched is on record.
     Cache,
+    /// Rust, for modules written in it; git, Python and Node, which modules may need too, have checks of their own.
+    Toolchain,
     /// Git, for sources that come with it.
     Git,
     /// Python, for modules written in it.
@@ -69,7 +71,7 @@ pub enum Check {
 
 impl Check {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Version,
         Self::Home,
         Self::Permissions,
@@ -80,6 +82,7 @@ impl Check {
         Self::Collections,
         Self::Sessions,
         Self::Cache,
+        Self::Toolchain,
         Self::Git,
         Self::Python,
         Self::Node,
@@ -103,6 +106,7 @@ impl Check {
             Self::Collections => "collections",
             Self::Sessions => "sessions",
             Self::Cache => "cache",
+            Self::Toolchain => "toolchain",
             Self::Git => "git",
             Self::Python => "python",
             Self::Node => "node",
@@ -118,6 +122,7 @@ impl Check {
         let on_disk = match self {
             Self::Version => return vec![programs::version()],
             Self::Bundle => return house::bundle(patient).await,
+            Self::Toolchain => return vec![programs::toolchain(patient).await],
             Self::Git => return vec![programs::git(patient).await],
             Self::Python => return programs::python(patient).await,
             Self::Node => return vec![programs::node(patient).await],

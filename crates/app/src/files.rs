@@ -86,19 +86,20 @@ pub fn write_atomic(path: &Path, bytes: &[u8], durability: Durability) -> Result
     }
 }
 
+/// Errors name the file that was wanted: nobody asked for the temporary one.
 fn write_temp(temp: &Path, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), FileError> {
     let mut file = private()
         .write(true)
         .create(true)
         .truncate(true)
         .open(temp)
-        .map_err(FileError::at("create", temp))?;
+        .map_err(FileError::at("create", path))?;
     if let Ok(existing) = std::fs::metadata(path) {
-        file.set_permissions(existing.permissions()).map_err(FileError::at("set the mode of", temp))?;
+        file.set_permissions(existing.permissions()).map_err(FileError::at("set the mode of", path))?;
     }
-    file.write_all(bytes).map_err(FileError::at("write", temp))?;
+    file.write_all(bytes).map_err(FileError::at("write", path))?;
     if durability != Durability::Rebuildable {
-        file.sync_all().map_err(FileError::at("sync", temp))?;
+        file.sync_all().map_err(FileError::at("sync", path))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use amplifier_core::contracts::{
     ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
 };
 use amplifier_core::journal::{Journal, JournalError};
+use amplifier_core::ledger::EARLIER;
 use amplifier_core::loader::Loader;
 use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
 use amplifier_modules::table::BuiltIns;
@@ -25,26 +26,32 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::clock::SystemClock;
-use crate::env::{self, Environment, OfferedVariables};
+use crate::credentials::Credentials;
+use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::files::FileError;
+use crate::files::{Durability, FileError};
 use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
-use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
+use crate::prompt::{PromptError, PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
 use crate::sessions::index::{Index, Note};
-use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
+use crate::spawn::{Door, Nest};
 use crate::store::{
     SessionStore, StoreError, Views, ViewsUse, are_damaged, read_history, rebuild_views, update_views,
 };
 
+mod capabilities;
 mod kept;
 
 use kept::Kept;
 
 /// The folder of the home in the person's own folder.
 const HOME_FOLDER: &str = ".amplifierd";
+
+/// What helps where a session of this home cannot be changed.
+pub(crate) const NOT_WRITABLE: &str =
+    "make its folder writable for you, or copy the home and name the copy with `--home DIR`";
 
 /// What a session shall be opened with.
 pub struct OpenRequest {
@@ -142,7 +149,10 @@ impl AppError {
                 Some("wait until it is done, or end that process")
             }
             Self::Journal(JournalFileError::Newer { .. }) => Some("a newer version of this program reads it"),
-            Self::Journal(JournalFileError::Lease(_)) => None,
+            Self::Journal(JournalFileError::Lease(LeaseError::File(_))) => Some(NOT_WRITABLE),
+            Self::Journal(JournalFileError::Lease(LeaseError::Lost { .. })) => {
+                Some("somebody removed or replaced the file; try again")
+            }
             Self::Journal(_) => Some(
                 "something else changed the file, and it is left as it is: put a copy back, or begin anew",
             ),
@@ -188,16 +198,22 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     };
     // A plan that comes from nowhere else is the session's own, changed or not.
     let is_own = request.origin.is_none() && request.prompt.is_none();
-    let kept = match request.which {
-        Which::New(plan) => Kept::create(&store, SessionId::generate(), *plan, request.prompt)?,
+    let mut credentials = Credentials::default();
+    let mut kept = match request.which {
+        Which::New(plan) => {
+            Kept::create(&store, SessionId::generate(), credentials.hide_plan(*plan), request.prompt)?
+        }
         Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
     };
+    // A plan that was kept before credentials were hidden is kept without them from now on.
+    kept.plan = credentials.hide_plan(kept.plan);
     let kept = match is_own && !kept.is_new && request.lock.is_none() {
         true => kept.under_its_lock()?,
         false => Kept { lock: request.lock, ..kept },
     };
     let resolver = request.resolver.or_else(|| {
-        let sources = sources(store.home(), &request.environment, &surroundings.working_dir);
+        let sources = sources(store.home(), &request.environment, &surroundings.working_dir)
+            .with_written(credentials.written().clone());
         let sources = match &kept.lock {
             Some(lock) => sources.with_lock(Arc::clone(lock)),
             None => sources,
@@ -245,7 +261,10 @@ pub(crate) async fn open_child(
 ) -> Result<OpenSession, AppError> {
     let store = nest.store.clone();
     let kept = match plan {
-        ChildPlan::New(plan) => Kept::create(&store, id, *plan, Some(parts))?,
+        ChildPlan::New(plan) => {
+            let plan = Credentials::default().hide_plan(*plan);
+            Kept::create(&store, id, plan, Some(parts))?
+        }
         ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
     };
     let builder = nest.session.child(kept.plan.clone()).session_id(kept.id.clone());
@@ -294,7 +313,7 @@ async fn furnish(
         builder = builder.resume(read.history);
         store.write_plan(&folder, &plan)?;
         if parts != PromptParts::default() {
-            parts.write(&folder)?;
+            parts.write(&folder, Durability::Synced)?;
         }
     }
     let (dir, home, display) =
@@ -303,7 +322,7 @@ async fn furnish(
     let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
     let door = Arc::new(Door::default());
-    builder = with_capabilities(builder, &folder, &surroundings, &prompt, &door)
+    builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap }))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
@@ -343,31 +362,17 @@ async fn describe(session: &Session, begun_in: Option<&Path>, origin: Option<Ses
     session.coordinator().emit(told).await;
 }
 
-/// What modules may use, offered before any of them mounts.
-fn with_capabilities(
-    builder: SessionBuilder,
-    folder: &SessionFolder,
-    surroundings: &Surroundings,
-    prompt: &Arc<SystemPrompt>,
-    door: &Arc<Door>,
-) -> SessionBuilder {
-    let text = |path: &Path| Capability::Value(Value::String(path.display().to_string()));
-    let variables = Capability::Call(Arc::new(OfferedVariables(surroundings.environment.clone())));
-    let mut builder = builder
-        .capability("environment.variable", variables)
-        .capability("session.working_dir", text(&surroundings.working_dir))
-        .capability("session.dir", text(folder.dir()))
-        .capability("session.spawn", Capability::Call(Arc::new(SpawnCall(Arc::clone(door)))))
-        .capability("session.resume", Capability::Call(Arc::new(ResumeCall(Arc::clone(door)))))
-        .capability("mention_resolver", Capability::Call(Arc::new(MentionResolver(Arc::clone(prompt)))));
-    if let Some(home) = &surroundings.user_home {
-        builder = builder.capability("user.home_dir", text(home));
-    }
-    builder
-}
-
 impl OpenSession {
-    /// What the session and its sub-sessions cost; nothing when nobody told a price.
+    /// What the session and its sub-sessions cost since it was opened; nothing when nobody told a price.
+    pub fn cost_of_run(&self) -> Option<Usd> {
+        let statement = self.session.coordinator().ledger().statement();
+        let earlier = statement.by_spender.get(EARLIER).map_or(0, |spent| spent.cost_nanos);
+        let spent = statement.total.cost_nanos.saturating_sub(earlier);
+        let told = self.session.status().cost_usd.is_some() || spent > 0;
+        told.then(|| Usd::from_nanos(spent))
+    }
+
+    /// What the session and its sub-sessions cost, in earlier runs too; nothing when nobody told a price.
     pub fn cost(&self) -> Option<Usd> {
         let total = self.session.coordinator().ledger().statement().total.cost_nanos;
         let told = self.session.status().cost_usd.is_some() || total > 0;

@@ -1,19 +1,66 @@
 //! The provider a person asks for by name, put before those of a plan.
 
-use amplifier_protocol::ids::NameError;
+use amplifier_core::loader::near_misses;
+use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 
+use crate::catalog;
+use crate::connect;
 use crate::spawn::preferences::find;
 
-/// Makes a provider the first of a plan: the entry that has the name, else a new one of that module.
-pub fn prefer(plan: &mut MountPlan, name: &str) -> Result<(), NameError> {
-    let entry = match find(&plan.providers, name) {
-        Some(at) => plan.providers.remove(at),
-        None if name.starts_with("provider-") => ModuleSpec::new(name.parse()?),
-        None => ModuleSpec::new(format!("provider-{name}").parse()?),
+/// There is no such provider: not in the plan, not in the settings, not in this program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no provider `{name}`{}", suggestion(near))]
+pub struct UnknownProvider {
+    /// What was asked for.
+    pub name: String,
+    /// What is called nearly so.
+    pub near: Vec<String>,
+}
+
+impl UnknownProvider {
+    /// What the person can do about it.
+    pub fn hint(&self) -> &'static str {
+        "`amplifier provider list` shows all of them, and which can be used here"
+    }
+}
+
+fn suggestion(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
+}
+
+/// Makes a provider the first of a plan: the entry that has the name, else a new one of the built-in module.
+pub fn prefer(plan: &mut MountPlan, name: &str) -> Result<(), UnknownProvider> {
+    prefer_among(plan, name, &[])
+}
+
+/// The same; entries that stand elsewhere, such as in the settings, come before the bare module.
+pub fn prefer_among(
+    plan: &mut MountPlan,
+    name: &str,
+    elsewhere: &[ModuleSpec],
+) -> Result<(), UnknownProvider> {
+    let entry = match (find(&plan.providers, name), find(elsewhere, name)) {
+        (Some(at), _) => Some(plan.providers.remove(at)),
+        (None, Some(at)) => elsewhere.get(at).cloned(),
+        (None, None) => connect::provider(name).ok().map(|info| ModuleSpec::new(info.id)),
     };
+    let Some(entry) = entry else { return Err(unknown(name, plan, elsewhere)) };
     plan.providers.insert(0, entry);
     Ok(())
+}
+
+fn unknown(name: &str, plan: &MountPlan, elsewhere: &[ModuleSpec]) -> UnknownProvider {
+    let built_in = catalog::modules().into_iter().filter(|info| info.kind == ModuleKind::Provider);
+    let built_in = built_in.map(|info| connect::short(&info.id).to_owned());
+    let named =
+        plan.providers.iter().chain(elsewhere).map(|entry| {
+            entry.instance_id.clone().unwrap_or_else(|| connect::short(&entry.module).to_owned())
+        });
+    let mut known: Vec<String> = built_in.chain(named).collect();
+    known.sort_unstable();
+    known.dedup();
+    UnknownProvider { name: name.to_owned(), near: near_misses(connect::bare(name), &known) }
 }
 
 #[cfg(test)]
@@ -34,5 +81,11 @@ mod tests {
         assert_eq!(ids, ["provider-mock", "provider-b", "provider-a"]);
         assert_eq!(plan.providers.get(1).and_then(|entry| entry.config.get("x")), Some(&json!(1)));
         assert!(prefer(&mut plan, "no good/name").is_err());
+        let error = prefer(&mut plan, "antropic").unwrap_err();
+        assert_eq!(error.to_string(), "there is no provider `antropic`; did you mean `anthropic`?");
+        let mut elsewhere = ModuleSpec::new("provider-mock".parse().unwrap());
+        elsewhere.instance_id = Some("mine".to_owned());
+        prefer_among(&mut plan, "mine", std::slice::from_ref(&elsewhere)).unwrap();
+        assert_eq!(plan.providers.first(), Some(&elsewhere));
     }
 }

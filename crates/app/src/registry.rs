@@ -115,7 +115,9 @@ impl RegistryError {
             Self::Taken { .. } => Some("choose another name with `--name`, or remove the old one first"),
             Self::Credential { .. } => Some("leave it out; git's own credential helpers are asked for it"),
             Self::Busy { .. } => Some("wait for the other process, or end it"),
-            _ => None,
+            Self::File(_) => Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to"),
+            Self::Version { .. } => Some("a newer version of this program reads it"),
+            Self::Name { .. } => Some("`--name NAME` registers it under another one"),
         }
     }
 }

@@ -11,6 +11,7 @@ use amplifier_protocol::ids::{NameError, SessionId};
 
 use crate::files::FileError;
 use crate::journal::{JournalFileError, LeaseError, Owner};
+use crate::open::NOT_WRITABLE;
 use crate::store::StoreError;
 
 mod describe;
@@ -127,6 +128,15 @@ impl SessionError {
             Self::NoneHere { .. } => "`amplifier session list --all` shows those of other folders".to_owned(),
             Self::NoTurn { id, .. } => format!("`amplifier session show {id}` lists its turns"),
             Self::InUse { .. } => "end it there first; it can still be listed, shown and exported".to_owned(),
+            Self::Name { .. } => "a name is one line of text, at most 80 characters".to_owned(),
+            Self::Store(StoreError::NotFound { .. }) => {
+                "`amplifier session list --all` shows every session of this home".to_owned()
+            }
+            Self::File(_)
+            | Self::Store(StoreError::File(_))
+            | Self::Journal(JournalFileError::File(_) | JournalFileError::Lease(LeaseError::File(_))) => {
+                NOT_WRITABLE.to_owned()
+            }
             _ => return None,
         })
     }

@@ -10,6 +10,7 @@ mod chat;
 mod commands;
 mod exit;
 mod input;
+mod page;
 mod progress;
 mod question;
 mod render;
@@ -21,6 +22,10 @@ use exit::Exit;
 use render::{Manner, Palette, Tone};
 
 fn main() -> ExitCode {
+    if is_version_asked() {
+        render::out(concat!("amplifier ", env!("CARGO_PKG_VERSION")));
+        return if render::has_lost_output() { Exit::Failure.into() } else { Exit::Success.into() };
+    }
     let parsed = Args::command().try_get_matches();
     let parsed =
         parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
@@ -57,6 +62,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether the version is all that is asked for: scripts ask often, and the commands need not be known to answer.
+fn is_version_asked() -> bool {
+    let mut args = std::env::args_os().skip(1);
+    let first = args.next();
+    args.next().is_none() && first.is_some_and(|first| first == "--version" || first == "-V")
+}
+
 /// How to print, before anything is printed.
 fn manner(args: &Args) -> Manner {
     let set = |name: &str| Environment::Process.get(name).filter(|value| !value.is_empty());
@@ -65,9 +77,14 @@ fn manner(args: &Args) -> Manner {
         true => Palette::Plain,
         false => commands::load::palette(args.home.clone(), args.cwd.as_deref()),
     };
-    let tone = match &args.command {
-        Some(Command::Run(run)) if run.quiet => Tone::Quiet,
-        Some(Command::Run(run)) if run.verbose => Tone::Verbose,
+    let run = match &args.command {
+        Some(Command::Run(run)) => Some(run),
+        Some(Command::Continue(wish)) => Some(&wish.run),
+        _ => None,
+    };
+    let tone = match run {
+        Some(run) if run.quiet => Tone::Quiet,
+        Some(run) if run.verbose => Tone::Verbose,
         _ => Tone::Usual,
     };
     Manner { tone, palette }

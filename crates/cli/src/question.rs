@@ -5,6 +5,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::page;
+use crate::render;
+
 /// How many choices are listed; of longer lists the name is typed.
 const MOST_LISTED: usize = 20;
 
@@ -126,6 +129,10 @@ pub fn agree(question: &str, usual: Usual) -> io::Result<bool> {
 
 /// Something the person should know before the next question.
 pub fn say(text: &str) -> io::Result<()> {
+    let text = match render::columns_aside() {
+        Some(columns) => page::broken(text, columns),
+        None => text.to_owned(),
+    };
     writeln!(io::stderr().lock(), "{text}")
 }
 

@@ -10,6 +10,8 @@ use amplifier_protocol::hook::MessageLevel;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::page;
+
 /// How much is told beside the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
@@ -95,41 +97,39 @@ pub fn has_lost_output() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// How wide a page is; terminals of all kinds have that much room.
+/// How wide a page is where there is no terminal to ask.
 const PAGE: usize = 80;
+/// Longer lines are hard to read, whatever the terminal shows.
+const WIDEST: usize = 100;
+
+/// How many columns the terminal has that answers go to; nothing where they go elsewhere, and then nothing is shortened.
+pub fn columns() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+}
+
+/// The same of the terminal that everything else goes to.
+pub fn columns_aside() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
+}
+
+fn page() -> usize {
+    columns().map_or(PAGE, |columns| columns.min(WIDEST))
+}
 
 /// Text in lines that fit the page, each begun with as many blanks. Paragraphs stay apart.
 pub fn wrapped(text: &str, indent: usize) -> String {
-    let mut lines = Vec::new();
-    for paragraph in text.split("\n\n") {
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
-        let mut line = String::new();
-        for word in paragraph.split_whitespace() {
-            let room = PAGE.saturating_sub(indent);
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-                lines.push(format!("{:indent$}{line}", ""));
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        lines.push(format!("{:indent$}{line}", ""));
-    }
-    lines.join("\n")
+    page::wrapped(text, indent, page())
 }
 
-/// A name and, in a column to its right, what is said about it. A name too long for its column has a line of its own.
+/// A name and, in a column to its right, what is said about it. A name too long for its column has a line of its own, and on
+/// a narrow terminal every name has.
 pub fn entry(name: &str, text: &str, column: usize) -> String {
-    let body = wrapped(text, column);
-    let room = column.saturating_sub(4);
-    if name.chars().count() > room {
-        return format!("  {name}\n{body}");
-    }
-    format!("  {name:room$}  {}", body.trim_start())
+    page::entry(name, text, column, page())
+}
+
+/// More text about the name of an [`entry`], on lines of its own.
+pub fn below(text: &str, column: usize) -> String {
+    page::below(text, column, page())
 }
 
 /// A number of bytes in a unit that fits.
@@ -171,6 +171,13 @@ pub fn note(line: &str) {
     }
 }
 
+/// Something that only those want to know who did not ask for silence.
+pub fn aside(line: &str) {
+    if tone() != Tone::Quiet {
+        print_aside(line);
+    }
+}
+
 /// Something that only those who asked for every step want to know.
 pub fn detail(line: &str) {
     if tone() == Tone::Verbose {
@@ -184,8 +191,13 @@ pub fn ask(text: &str) {
 }
 
 fn print_aside(line: &str) {
+    let fitting = |line: &str| match columns_aside() {
+        Some(columns) => page::broken(line, columns),
+        None => line.to_owned(),
+    };
+    let line = line.lines().map(fitting).collect::<Vec<_>>().join("\n");
     let mut stderr = io::stderr().lock();
-    let line = if has_colors(&stderr) { painted(line) } else { line.to_owned() };
+    let line = if has_colors(&stderr) { painted(&line) } else { line };
     drop(writeln!(stderr, "{line}"));
 }
 
@@ -237,24 +249,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_keeps_to_the_page_and_its_paragraphs() {
-        let text = wrapped(&format!("{}\n\nend", "word ".repeat(40)), 4);
-        assert!(text.lines().all(|line| line.chars().count() <= PAGE), "{text}");
-        assert!(text.ends_with("\n\n    end"), "{text}");
-        // A word longer than the page is not torn.
-        assert_eq!(wrapped(&"x".repeat(100), 2).chars().count(), 102);
-    }
-
-    #[test]
     fn only_the_label_has_a_colour() {
         assert_eq!(painted("error: no"), "\u{1b}[1;31merror:\u{1b}[0m no");
         assert_eq!(painted("an error: no"), "an error: no");
-    }
-
-    #[test]
-    fn a_long_name_has_a_line_of_its_own() {
-        assert_eq!(entry("a", "what it is", 8), "  a     what it is");
-        assert_eq!(entry("abcdef", "what it is", 8), "  abcdef\n        what it is");
     }
 
     #[test]

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 use crate::sync::lock;
 
+/// The spender under which a session that goes on books what its earlier runs spent.
+pub const EARLIER: &str = "earlier";
+
 /// A limit stands against the next call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}", self.describe())]

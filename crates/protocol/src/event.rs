@@ -6,6 +6,7 @@
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 mod call;
 mod context;
@@ -41,11 +42,18 @@ pub struct EventKind {
     pub emitter: &'static str,
     /// The JSON Schema of its data, made on demand.
     pub schema: fn() -> Schema,
+    /// Reads data as this event and writes it down again as its emitter would.
+    pub rewrite: fn(&Value) -> Result<Value, serde_json::Error>,
 }
 
 impl EventKind {
     const fn of<E: Event>() -> Self {
-        Self { name: E::NAME, emitter: E::EMITTER, schema: || schema_for!(E) }
+        Self {
+            name: E::NAME,
+            emitter: E::EMITTER,
+            schema: || schema_for!(E),
+            rewrite: |data| serde_json::to_value(E::deserialize(data)?),
+        }
     }
 }
 

@@ -48,10 +48,12 @@ pub struct RunResult {
     pub session_id: Option<SessionId>,
     /// Which turn of the session this was.
     pub turn: u64,
-    /// Tokens of all model calls of the session in this process.
+    /// Tokens of the session's model calls in this run.
     pub usage: RunUsage,
-    /// What the session and its agents cost in this process; null when nobody told a price, which is not the same as free.
+    /// What this run and its agents cost; null when nobody told a price, which is not the same as free.
     pub cost_usd: Option<Usd>,
+    /// The same for all runs of the session, this one among them.
+    pub session: Option<RunTotals>,
     /// Tool calls begun.
     pub tool_calls: u64,
     /// What was asked about and not allowed.
@@ -60,6 +62,15 @@ pub struct RunResult {
     pub plan_hash: Option<String>,
     /// What became of every module of the plan, under `modules`.
     pub load_report: Option<Value>,
+}
+
+/// What a session came to in all its runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunTotals {
+    /// Tokens of the session's model calls.
+    pub usage: RunUsage,
+    /// What they cost, and the agents of this run; null when nobody told a price.
+    pub cost_usd: Option<Usd>,
 }
 
 /// Tokens of a run.
@@ -92,6 +103,7 @@ impl RunResult {
             turn: 0,
             usage: RunUsage::default(),
             cost_usd: None,
+            session: None,
             tool_calls: 0,
             denied: Vec::new(),
             plan_hash: None,

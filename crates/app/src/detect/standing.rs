@@ -81,10 +81,11 @@ pub async fn standings(environment: &Environment, places: &Places) -> Result<Sta
     Ok(Standings { providers, detected })
 }
 
-/// How the modules stand that need no server on this machine: nobody is asked.
+/// How the modules stand that ask a model and need no server on this machine: nobody is asked.
 pub async fn by_keys(environment: &Environment) -> Result<Vec<Standing>, DetectError> {
     let modules = catalog::modules().into_iter().filter(|info| info.kind == ModuleKind::Provider);
-    let apart = |id: &ModuleId| id.as_str() == MOCK || WITH_SERVER.contains(&id.as_str());
+    let no_model = [MOCK, super::DEMO];
+    let apart = |id: &ModuleId| no_model.contains(&id.as_str()) || WITH_SERVER.contains(&id.as_str());
     by_variables(modules.map(|info| info.id).filter(|id| !apart(id)).collect(), environment).await
 }
 

@@ -27,6 +27,17 @@ pub(super) fn version() -> Finding {
     Check::Version.ok(format!("amplifier {}{commit} for {}", about.version, about.platform))
 }
 
+/// What builds modules written in Rust. Nothing that comes with this program has to be built.
+pub(super) async fn toolchain(patient: &Patient) -> Finding {
+    let (cargo, rustc) = tokio::join!(ask("cargo", patient), ask("rustc", patient));
+    let told = match (cargo, rustc) {
+        (Ok(cargo), Ok(rustc)) => format!("{cargo}, {rustc}"),
+        (Ok(_), Err(why)) => format!("cargo is there, but rustc {why}"),
+        (Err(why), _) => format!("cargo {why}"),
+    };
+    Check::Toolchain.ok(format!("{told}; only who writes modules in Rust needs it"))
+}
+
 pub(super) async fn git(patient: &Patient) -> Finding {
     let check = Check::Git;
     let cure = format!("install git {}.{} or newer", GIT.0, GIT.1);

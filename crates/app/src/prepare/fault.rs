@@ -56,11 +56,13 @@ impl BundleFault {
         match self {
             Self::Registry(error) => error.hint().map(str::to_owned),
             Self::Load(error) => match &**error {
-                BundleError::NothingThere { .. } | BundleError::NotFound { .. } => Some(
+                BundleError::NothingThere { .. }
+                | BundleError::NotFound { .. }
+                | BundleError::UnknownNamespace { .. } => Some(
                     "name a folder, a file, an address or a registered bundle (`amplifier bundle list`)"
                         .to_owned(),
                 ),
-                error => error.hint(),
+                error => error.hint().or_else(|| mend(error)),
             },
             Self::Incomplete { lacks_session: true, .. } => Some(
                 "include `foundation` or `minimal`, or add `session:` with `orchestrator` and `context`"
@@ -73,7 +75,49 @@ impl BundleFault {
                 Some("write a bundle of your own that includes it, and lock that one".to_owned())
             }
             Self::Source(error) => error.hint().map(str::to_owned),
-            _ => None,
+            Self::App { source, .. } => source.hint().or_else(|| mend(source)),
+            Self::Lock { .. } => Some("`amplifier bundle lock` writes it anew".to_owned()),
+            Self::File(_) => Some("make the file readable and writable for you".to_owned()),
+            Self::Modules { .. } => Some("without `--strict` the rest is used".to_owned()),
+            Self::Incomplete { .. } => {
+                Some("`amplifier bundle validate REF` lists everything that is amiss".to_owned())
+            }
         }
     }
+
+    /// Whether nothing is known by the name that was asked for.
+    pub fn is_unknown(&self) -> bool {
+        let Self::Load(error) = self else { return false };
+        matches!(
+            **error,
+            BundleError::NotFound { .. }
+                | BundleError::NothingThere { .. }
+                | BundleError::UnknownNamespace { .. }
+        )
+    }
+
+    /// Whether the machine failed, and not what was asked for.
+    pub fn is_failure(&self) -> bool {
+        let of_registry =
+            |error: &RegistryError| matches!(error, RegistryError::File(_) | RegistryError::Busy { .. });
+        matches!(self, Self::Source(_) | Self::File(_))
+            || matches!(self, Self::Registry(error) if of_registry(error))
+    }
+}
+
+/// What to do about a file that is not what it should be.
+fn mend(error: &BundleError) -> Option<String> {
+    Some(match error {
+        BundleError::Yaml(_) => {
+            "mend the YAML at that place; `amplifier bundle validate FILE` checks it".to_owned()
+        }
+        BundleError::NoBundleFile(_) => "name the file itself, or put a `bundle.md` there".to_owned(),
+        BundleError::UnknownFormat(_) => {
+            "a bundle is Markdown or YAML; a mount plan in JSON is given with `--plan`".to_owned()
+        }
+        BundleError::Read { .. } => "check the path, and that you may read it".to_owned(),
+        BundleError::Cycle { .. } => "take one of these includes out".to_owned(),
+        BundleError::Include { source, .. } => return source.hint().or_else(|| mend(source)),
+        _ => return None,
+    })
 }

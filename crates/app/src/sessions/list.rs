@@ -51,11 +51,14 @@ impl Scope {
     }
 
     fn holds(&self, dir: Option<&Path>, is_child: Option<&str>) -> bool {
-        let here = match &self.project {
+        self.is_here(dir) && (self.children == Children::Shown || is_child.is_none())
+    }
+
+    pub(super) fn is_here(&self, dir: Option<&Path>) -> bool {
+        match &self.project {
             Some(project) => dir.is_some_and(|dir| dir.starts_with(project)),
             None => true,
-        };
-        here && (self.children == Children::Shown || is_child.is_none())
+        }
     }
 }
 

@@ -81,9 +81,9 @@ pub fn delete(store: &SessionStore, ids: &[SessionId]) -> Result<Removal, Sessio
     Ok(removal)
 }
 
-/// The sessions in which nothing happened for this many days and which nobody has. Sub-sessions go with their parents; one
-/// whose parent is gone stands for itself.
-pub fn older_than(store: &SessionStore, days: u32) -> Result<Vec<Listed>, SessionError> {
+/// The sessions of a scope in which nothing happened for this many days and which nobody has. Sub-sessions go with their
+/// parents; one whose parent is gone stands for itself.
+pub fn older_than(store: &SessionStore, scope: &Scope, days: u32) -> Result<Vec<Listed>, SessionError> {
     let now = SystemClock::default().now().as_micros();
     let since = Timestamp::from_micros(now.saturating_sub(i64::from(days).saturating_mul(MICROS_OF_A_DAY)));
     let all = list(store, &Scope::all().with_children())?.sessions;
@@ -91,7 +91,8 @@ pub fn older_than(store: &SessionStore, days: u32) -> Result<Vec<Listed>, Sessio
     let has_parent =
         |listed: &Listed| listed.metadata.parent_id.as_ref().is_some_and(|parent| ids.contains(parent));
     let is_old = |listed: &Listed| listed.owner.is_none() && listed.metadata.updated < since;
-    Ok(all.into_iter().filter(|listed| !has_parent(listed) && is_old(listed)).collect())
+    let is_meant = |listed: &Listed| scope.is_here(listed.metadata.working_dir.as_deref());
+    Ok(all.into_iter().filter(|listed| is_meant(listed) && !has_parent(listed) && is_old(listed)).collect())
 }
 
 /// Removes what killed processes left behind; gives how many folders.

@@ -65,8 +65,17 @@ impl SettingsError {
             }
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
             Self::Busy { .. } => "wait for the other process, or end it",
-            Self::File(_) => "`--home DIR` or AMPLIFIER_HOME names a folder you can read and write",
-            _ => return None,
+            // Settings of a project are in no home: another one would not help.
+            Self::File(error) if error.action == "read" => {
+                "make the file readable for you, or move it away; settings are not needed to run"
+            }
+            Self::File(_) => {
+                "make the file and its folder writable for you; `--home DIR` or AMPLIFIER_HOME names another home"
+            }
+            Self::TooLarge { .. } => "move what is no setting out of the file",
+            Self::Value { .. } => "`amplifier config keys` says what each setting takes",
+            Self::NotSet { .. } => "`amplifier config show --origin` says which file sets what",
+            Self::Changed { .. } => "look at the file and try again",
         };
         Some(hint.to_owned())
     }

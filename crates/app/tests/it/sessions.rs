@@ -275,9 +275,9 @@ fn deleting_takes_the_sub_sessions_along_and_leaves_forks() {
     let removed = sessions::delete(&shelf.store, &family).unwrap();
     assert_eq!(removed.sessions.len(), 2);
     assert_eq!(shelf.ids(&Scope::all().with_children()), [forked.id.to_string()]);
-    let old = sessions::older_than(&shelf.store, 0).unwrap();
+    let old = sessions::older_than(&shelf.store, &Scope::all(), 0).unwrap();
     assert_eq!(old.len(), 1);
-    assert!(sessions::older_than(&shelf.store, 30).unwrap().is_empty());
+    assert!(sessions::older_than(&shelf.store, &Scope::all(), 30).unwrap().is_empty());
 }
 
 #[test]

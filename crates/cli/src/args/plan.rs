@@ -42,9 +42,20 @@ pub struct ValidateArgs {
     /// The plan, a JSON file.
     pub file: PathBuf,
 
-    /// Print the checks as JSON.
-    #[arg(long)]
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    pub output: Form,
+
+    /// The same as `--output json`.
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
+}
+
+impl ValidateArgs {
+    /// What to print, whichever way it was said.
+    pub fn form(&self) -> Form {
+        if self.json { Form::Json } else { self.output }
+    }
 }
 
 /// How a plan is written.
@@ -64,6 +75,10 @@ pub struct ShowArgs {
     /// How to write it.
     #[arg(long, value_enum, default_value_t = PlanFormat::Nested, value_name = "FORM")]
     pub format: PlanFormat,
+
+    /// What to print on standard output; a plan is JSON for people too.
+    #[arg(long, value_enum, default_value_t = Form::Json, value_name = "FORM")]
+    pub output: Form,
 
     /// Fail when anything is amiss.
     #[arg(long)]
@@ -88,6 +103,10 @@ pub struct ExplainArgs {
 pub struct HashArgs {
     #[command(flatten)]
     pub choice: PlanChoice,
+
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    pub output: Form,
 }
 
 #[derive(clap::Args)]

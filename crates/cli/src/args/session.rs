@@ -28,7 +28,7 @@ pub enum SessionCommand {
     Replay(SessionReplayArgs),
     /// Delete a session and its sub-sessions.
     Delete(SessionDeleteArgs),
-    /// Delete sessions that were not used for a while.
+    /// Delete sessions of this folder that were not used for a while.
     Cleanup(SessionCleanupArgs),
 }
 
@@ -77,7 +77,8 @@ pub struct SessionShowArgs {
     pub output: Form,
 }
 
-/// Without a session one is picked from a list; where nobody can pick, the one that was last used in this folder.
+/// Without a session one is picked from a list; where nobody can pick, the one that was last used in this folder. What flags
+/// change, such as the provider or the model, stays so from here on.
 #[derive(clap::Args)]
 pub struct ResumeArgs {
     /// The session; the beginning of its id is enough.
@@ -95,7 +96,8 @@ pub struct ResumeArgs {
     pub start: StartArgs,
 }
 
-/// With a prompt it answers like `amplifier run --resume`, without one it opens the chat.
+/// With a prompt it answers like `amplifier run --resume`, without one it opens the chat. What flags change, such as the
+/// provider or the model, stays so from here on.
 #[derive(clap::Args)]
 pub struct ContinueArgs {
     /// Take what the session was started from as it is now, instead of the plan it ran with.
@@ -219,6 +221,9 @@ pub struct SessionDeleteArgs {
 
 #[derive(clap::Args)]
 pub struct SessionCleanupArgs {
+    #[command(flatten)]
+    pub place: Where,
+
     /// Delete what was not used for this many days.
     #[arg(long, short, default_value_t = 30, value_name = "N")]
     pub days: u32,

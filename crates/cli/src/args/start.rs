@@ -73,8 +73,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub start: StartArgs,
 
-    /// Go on with this session instead of opening a new one.
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["provider", "model"])]
+    /// Go on with this session instead of opening a new one. A provider or a model that is named is asked from here on.
+    #[arg(long, value_name = "SESSION")]
     pub resume: Option<String>,
 
     /// Finish the turn of the resumed session that was interrupted, instead of asking something new.
@@ -85,11 +85,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
 
-    /// What to print on standard output.
+    /// What to print on standard output. Text comes as it forms where standard output is a terminal; into a pipe or a file
+    /// goes the final answer alone, when it is whole.
     #[arg(long, alias = "output-format", value_enum, default_value_t = Output::Text, value_name = "FORM")]
     pub output: Output,
 
-    /// Say nothing but the answer and errors.
+    /// Say nothing but the final answer, and errors.
     #[arg(long, short, conflicts_with = "verbose")]
     pub quiet: bool,
 

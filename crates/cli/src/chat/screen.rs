@@ -40,6 +40,8 @@ impl Face {
 pub struct Screen {
     face: Face,
     colour: Colour,
+    /// That of what is no answer, where it goes another way.
+    asides: Colour,
     /// The widths of the lines that are drawn again.
     live: Vec<usize>,
     frame: String,
@@ -49,7 +51,12 @@ pub struct Screen {
 
 impl Screen {
     pub fn new(face: Face, colour: Colour) -> Self {
-        Self { face, colour, live: Vec::new(), frame: String::new(), midway: false }
+        Self { face, colour, asides: colour, live: Vec::new(), frame: String::new(), midway: false }
+    }
+
+    /// With other colours for what is no answer.
+    pub fn asides(self, asides: Colour) -> Self {
+        Self { asides, ..self }
     }
 
     pub fn face(&self) -> Face {
@@ -77,7 +84,7 @@ impl Screen {
     pub fn answer(&mut self, lines: &[Line]) {
         match self.face {
             Face::Full => self.stay(lines),
-            Face::Dumb | Face::Pipe => self.plain(lines, &mut io::stdout().lock()),
+            Face::Dumb | Face::Pipe => plain(lines, self.colour, &mut io::stdout().lock()),
         }
     }
 
@@ -106,13 +113,8 @@ impl Screen {
     pub fn note(&mut self, lines: &[Line]) {
         match self.face {
             Face::Full => self.stay(lines),
-            Face::Dumb | Face::Pipe => self.plain(lines, &mut io::stderr().lock()),
+            Face::Dumb | Face::Pipe => plain(lines, self.asides, &mut io::stderr().lock()),
         }
-    }
-
-    fn plain(&self, lines: &[Line], out: &mut impl Write) {
-        let text: String = lines.iter().map(|line| written(line, self.colour) + "\n").collect();
-        drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
     }
 
     /// Puts lines above those that are drawn again, which are gone until they are drawn again.
@@ -181,6 +183,11 @@ impl Screen {
         let sent = write!(stdout, "\u{1b}[?2026h{frame}\u{1b}[?2026l").and_then(|()| stdout.flush());
         drop(sent);
     }
+}
+
+fn plain(lines: &[Line], colour: Colour, out: &mut impl Write) {
+    let text: String = lines.iter().map(|line| written(line, colour) + "\n").collect();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
 /// Columns and rows of the terminal; the usual ones where it does not tell.

@@ -58,6 +58,8 @@ pub struct View<'a> {
     pub answered: bool,
     thought: Option<(Instant, String)>,
     last: Kind,
+    /// Whether nothing stands above that the first line has to be told from.
+    is_top: bool,
     began: Instant,
     pub queued: Vec<String>,
     pub question: Option<Open>,
@@ -78,12 +80,18 @@ impl<'a> View<'a> {
             answered: false,
             thought: None,
             last: Kind::Beginning,
+            is_top: false,
             began: Instant::now(),
             queued: Vec::new(),
             question: None,
             aside: String::new(),
             stopping: false,
         }
+    }
+
+    /// With no empty line before the first.
+    pub fn at_the_top(self) -> Self {
+        Self { is_top: true, ..self }
     }
 
     /// Shows everything that happened up to now.
@@ -223,7 +231,8 @@ impl<'a> View<'a> {
 
     /// Different things have an empty line between them; programs get none.
     fn part(&mut self, kind: Kind) {
-        let apart = self.last != kind && !(self.last == Kind::Beginning && self.screen.face() != Face::Full);
+        let is_first = self.last == Kind::Beginning && (self.is_top || self.screen.face() != Face::Full);
+        let apart = self.last != kind && !is_first;
         if apart && self.screen.face() != Face::Pipe {
             self.screen.note(&[Line::new()]);
         }
@@ -278,7 +287,8 @@ impl<'a> View<'a> {
         let room = room(self.screen);
         let mut lines = Vec::new();
         let forming = self.answer.draft();
-        if !forming.is_empty() && self.last != Kind::Text {
+        let is_first = self.is_top && self.last == Kind::Beginning;
+        if !forming.is_empty() && self.last != Kind::Text && !is_first {
             lines.push(Line::new());
         }
         lines.extend(forming.iter().skip(forming.len().saturating_sub(FORMING)).cloned());

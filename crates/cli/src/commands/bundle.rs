@@ -98,6 +98,7 @@ fn remove(args: &NameArgs, access: &Access) -> Exit {
         }
         Err(RegistryError::Unknown { name }) if shelf::has(&name) => {
             render::note(&format!("error: `{name}` is built in and cannot be removed"));
+            render::note("  hint: `amplifier bundle use NAME` puts another one in use");
             Exit::Usage
         }
         Err(error) => refuse(&error),

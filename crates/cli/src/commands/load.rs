@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amplifier_app::bundles;
 use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, find_home};
@@ -130,7 +131,15 @@ pub async fn bundle(
         if access.cancel.is_cancelled() {
             return Exit::Interrupted;
         }
-        let exit = refuse(&fault);
+        let near = if fault.is_unknown() { bundles::near(&reference, access) } else { Vec::new() };
+        let exit = match near.is_empty() {
+            true => refuse(&fault),
+            false => {
+                let hint =
+                    format!("did you mean {}? `amplifier bundle list` shows all names", near.join(" or "));
+                refuse_with(&fault, Some(&hint))
+            }
+        };
         if let (false, Some((_, place))) = (named, access.settings.bundle()) {
             render::note(&format!("  the settings name it: {place}"));
         }
@@ -140,6 +149,10 @@ pub async fn bundle(
 
 /// Tells why there is no bundle.
 pub fn refuse(fault: &BundleFault) -> Exit {
+    refuse_with(fault, fault.hint().as_deref())
+}
+
+fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
     if let BundleFault::Load(error) = fault {
         let complaints = prepare::complaints(error);
         complaints.iter().for_each(|complaint| render::note(&format!("error: {complaint}")));
@@ -147,8 +160,7 @@ pub fn refuse(fault: &BundleFault) -> Exit {
             return Exit::Usage;
         }
     }
-    let hint = fault.hint();
-    render::error(fault, hint.as_deref());
+    render::error(fault, hint);
     if let BundleFault::Load(error) = fault {
         for excerpt in prepare::rendered(error) {
             excerpt.lines().for_each(|line| render::note(&format!("  {line}")));
@@ -156,7 +168,7 @@ pub fn refuse(fault: &BundleFault) -> Exit {
     }
     match fault {
         BundleFault::Drift { .. } => Exit::Refused,
-        BundleFault::Source(_) | BundleFault::File(_) => Exit::Failure,
+        fault if fault.is_failure() => Exit::Failure,
         _ => Exit::Usage,
     }
 }

@@ -21,7 +21,7 @@ pub fn validate(args: &ValidateArgs) -> Exit {
     let file = match PlanFile::read(&args.file) {
         Ok(file) => file,
         // A file that can be read and is not JSON is an invalid plan; a file that cannot be read is a wrong call.
-        Err(error @ PrepareError::Json { .. }) if args.json => {
+        Err(error @ PrepareError::Json { .. }) if args.form() == Form::Json => {
             let check = json!({"name": "json", "passed": false, "message": error.to_string(), "severity": "error", "pointer": ""});
             let summary = "FAILED: 0/1 checks passed (1 errors, 0 warnings)";
             render::json(
@@ -35,7 +35,7 @@ pub fn validate(args: &ValidateArgs) -> Exit {
         }
     };
     let validation = &file.validation;
-    if args.json {
+    if args.form() == Form::Json {
         render::json(&placed(&file));
     } else {
         for check in validation.errors().chain(validation.warnings()) {
@@ -95,13 +95,17 @@ pub fn show(args: &ShowArgs, home: Option<PathBuf>) -> Exit {
             PlanFormat::String => PlanForm::Strings,
         };
         let plan = chosen.plan()?;
+        // A plan is JSON; there is no other form for people.
+        let print = |plan: &Value| match args.output {
+            Form::Text | Form::Json => render::json(plan),
+        };
         match chosen {
             // The seeds say how the plan of a profile is written, empty lists and sources included.
             Chosen::Profile(profile) => match profile.written(form) {
-                Ok(json) => render::json(&json),
+                Ok(json) => print(&json),
                 Err(fault) => return Err(profile::refuse(&fault)),
             },
-            _ => render::json(&plan.write(form)),
+            _ => print(&plan.write(form)),
         }
         Ok(Exit::Success)
     })
@@ -111,7 +115,10 @@ pub fn show(args: &ShowArgs, home: Option<PathBuf>) -> Exit {
 pub fn hash(args: &HashArgs, home: Option<PathBuf>) -> Exit {
     with_plan(&args.choice, home, PrepareOptions::default(), |chosen| match plan_hash(&chosen.plan()?) {
         Ok(hash) => {
-            render::out(hash.as_str());
+            match args.output {
+                Form::Text => render::out(hash.as_str()),
+                Form::Json => render::json(&json!({ "hash": hash.as_str() })),
+            }
             Ok(Exit::Success)
         }
         Err(error) => {

@@ -19,6 +19,9 @@ pub mod connect;
 
 /// Where the column of reasons begins: behind the longest name.
 const REASONS: usize = 22;
+/// Who is asked where there is no model.
+const NO_MODEL: &str =
+    "When no provider is named, the built-in demo answers, which is no model. `amplifier init` connects one.";
 /// Where the column of what a model can do begins.
 const ABILITIES: usize = 38;
 /// Where the column of what was measured begins.
@@ -93,12 +96,8 @@ fn tell_configured(configured: &[Configured]) {
         let place = text("base_url").map(|place| format!(" at {place}")).unwrap_or_default();
         // A path is not torn, so it has its own line.
         let line = format!("`{}`{model}{place}", entry.spec.module);
-        render::out(&format!(
-            "{}\n{:REASONS$}{}",
-            render::entry(entry.name(), &line, REASONS),
-            "",
-            entry.place
-        ));
+        render::out(&render::entry(entry.name(), &line, REASONS));
+        render::out(&render::below(&entry.place.to_string(), REASONS));
     }
     render::out("");
 }
@@ -119,7 +118,7 @@ fn table(standings: &Standings, configured: &[Configured]) -> String {
     parts.push(match (configured.first(), detected) {
         (Some(first), _) => format!("Asked when no provider is named: {}", first.name()),
         (None, Some(row)) => format!("Asked when no provider is named: {}", row.name),
-        (None, None) => "When no provider is named, there is none to ask.".to_owned(),
+        (None, None) => render::wrapped(NO_MODEL, 0),
     });
     parts.join("\n")
 }

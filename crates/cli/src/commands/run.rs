@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_app::approval::Asker;
+use amplifier_app::env;
+use amplifier_app::library::Access;
 use amplifier_app::open::{OpenSession, RecordTap};
 use amplifier_app::turns::{Taps, TurnWatch};
-use amplifier_app::{CancelLevel, CancelToken, ExecuteError, Prompt, Session, Speaker, prompt};
+use amplifier_app::{
+    CancelLevel, CancelToken, DisplaySystem, ExecuteError, Prompt, Session, Speaker, prompt,
+};
 use amplifier_protocol::ids::SessionId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -19,6 +23,7 @@ use super::load;
 use super::start::{self, Ports, Start};
 use crate::args::{Output, RunArgs};
 use crate::ask::Terminal;
+use crate::chat::{Onlooker, Shown, Wire};
 use crate::exit::Exit;
 use crate::input::{self, Asked};
 use crate::render::{self, Tone};
@@ -126,11 +131,12 @@ async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Not
     let began = Instant::now();
     let Begun { asked, start } = begun;
     let watch = Arc::new(TurnWatch::default());
-    let display = Arc::new(render::Stderr);
-    let person = || Terminal::find().map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
+    let (looks_on, aside) = onlooker(args, &start.access);
+    let display = aside.display();
+    let person = || Terminal::find().map(|terminal| aside.asker(Arc::new(terminal)));
     let person = if args.start.approve.is_none() { person() } else { None };
     let approval = start::approvals(&args.start, &start.access, person, display.clone());
-    let tap = taps(args, Arc::clone(&watch), unread);
+    let tap = taps(args, &aside, Arc::clone(&watch), unread);
     let ports = Ports { approval: Some(approval), display: Some(display), tap: Some(Arc::new(tap)) };
     let cancel = start.access.cancel.clone();
     let opened = match unless_stopped(start.open(ports), &cancel, args, stops).await? {
@@ -138,8 +144,13 @@ async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Not
         Err(error) => return Err(start::refuse_to_open(&error)),
     };
     start::tell_about(&opened);
-    let (result, stopped) = converse(&opened, asked, stops).await;
-    let ended = report::Ended { opened: &opened, watch: &watch, result: result.as_ref(), stopped };
+    let turn = converse(&opened, asked, stops, &aside);
+    let is_shown = looks_on.is_some();
+    let (result, stopped) = match looks_on {
+        Some(looks_on) => looks_on.along(turn, |(result, _)| report::answer(result.as_ref(), &watch)).await,
+        None => turn.await,
+    };
+    let ended = report::Ended { opened: &opened, watch: &watch, result: result.as_ref(), stopped, is_shown };
     let exit = ended.exit();
     if let Some(stop) = stopped.filter(|stop| stop.exit() == exit) {
         tell_stop(stop, args);
@@ -149,8 +160,59 @@ async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Not
     Ok(exit)
 }
 
-fn taps(args: &RunArgs, watch: Arc<TurnWatch>, unread: Arc<Notify>) -> Taps {
+/// Somebody who looks on while the answer forms, where a person reads it; and the way for what is said beside it. Who wants
+/// nothing but the answer gets it when it is whole, for only then it is known which text it is.
+fn onlooker(args: &RunArgs, access: &Access) -> (Option<Onlooker>, Aside) {
+    let shown = match render::tone() {
+        _ if args.output != Output::Text => None,
+        Tone::Quiet => None,
+        Tone::Usual => Some(Shown::Everything),
+        Tone::Verbose => Some(Shown::Answer),
+    };
+    let term = access.environment.get(env::TERM);
+    let found = shown.and_then(|shown| Onlooker::find(term.as_deref(), shown, access.settings.thinking()));
+    match found {
+        Some((looks_on, wire)) => (Some(looks_on), Aside::Wire(wire)),
+        None => (None, Aside::Lines),
+    }
+}
+
+/// Where everything goes that is said beside the answer.
+enum Aside {
+    /// To standard error, line by line.
+    Lines,
+    /// To who looks on.
+    Wire(Wire),
+}
+
+impl Aside {
+    fn note(&self, line: &str) {
+        match self {
+            Self::Lines => render::note(line),
+            Self::Wire(wire) => wire.note(line),
+        }
+    }
+
+    fn display(&self) -> Arc<dyn DisplaySystem> {
+        match self {
+            Self::Lines => Arc::new(render::Stderr),
+            Self::Wire(wire) => wire.display(),
+        }
+    }
+
+    fn asker(&self, person: Arc<dyn Asker>) -> Arc<dyn Asker> {
+        match self {
+            Self::Lines => person,
+            Self::Wire(wire) => wire.asker(person),
+        }
+    }
+}
+
+fn taps(args: &RunArgs, aside: &Aside, watch: Arc<TurnWatch>, unread: Arc<Notify>) -> Taps {
     let mut taps: Vec<Arc<dyn RecordTap>> = vec![watch];
+    if let Aside::Wire(wire) = aside {
+        taps.push(wire.tap());
+    }
     if args.output == Output::Jsonl {
         taps.push(Arc::new(follow::Lines::new(unread)));
     }
@@ -165,26 +227,29 @@ async fn converse(
     opened: &OpenSession,
     asked: Option<Asked>,
     stops: &mut Stops,
+    aside: &Aside,
 ) -> (Option<Result<String, ExecuteError>>, Option<Stop>) {
     let work = async {
-        let result = opened.session.execute(prompt_of(opened, asked).await).await;
+        let result = opened.session.execute(prompt_of(opened, asked, aside).await).await;
         for failed in &opened.session.cleanup().await.failed {
-            render::note(&format!("warning: cleanup of {failed}"));
+            aside.note(&format!("warning: cleanup of {failed}"));
         }
         if let Err(error) = opened.update_views().await {
-            render::error(&error, Some("the journal is complete; the views are rebuilt from it"));
+            aside.note(&format!(
+                "warning: {error}; the journal is complete, and the views are rebuilt from it"
+            ));
         }
         result
     };
-    supervise(work, &opened.session, stops).await
+    supervise(work, &opened.session, stops, aside).await
 }
 
-async fn prompt_of(opened: &OpenSession, asked: Option<Asked>) -> Prompt {
+async fn prompt_of(opened: &OpenSession, asked: Option<Asked>, aside: &Aside) -> Prompt {
     let Some(Asked { prompt, piped }) = asked else { return Prompt::Continue };
     // Mentions count where the person wrote them, not in what a program printed.
     let (text, failed) = opened.expand(prompt, Speaker::Person).await;
     for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
-        render::note(&format!("warning: {}", prompt::describe(failed)));
+        aside.note(&format!("warning: {}", prompt::describe(failed)));
     }
     Prompt::Text(Asked::joined(text, piped.as_deref()))
 }
@@ -194,6 +259,7 @@ async fn supervise<T>(
     work: impl Future<Output = T>,
     session: &Session,
     stops: &mut Stops,
+    aside: &Aside,
 ) -> (Option<T>, Option<Stop>) {
     tokio::pin!(work);
     let (mut stopped, mut level) = (None, CancelLevel::None);
@@ -213,7 +279,7 @@ async fn supervise<T>(
         patience = None;
         level = match (stop, level) {
             (Some(Stop::Interrupt), CancelLevel::None) => {
-                render::note("stopping after what runs now; interrupt again to stop at once");
+                aside.note("stopping after what runs now; interrupt again to stop at once");
                 CancelLevel::Graceful
             }
             (Some(Stop::TimeUp), CancelLevel::None) => {

@@ -14,6 +14,7 @@ use crate::args::{
     SessionRewindArgs, SessionShowArgs, Where,
 };
 use crate::exit::Exit;
+use crate::page;
 use crate::render;
 
 mod change;
@@ -26,6 +27,9 @@ mod tell;
 pub use change::{origin, tell_changes};
 pub use go_on::{go_on, resume};
 use tell::{count, minute, plain, short, words};
+
+/// The least that is shown of a title beside the rest of its row.
+const TITLE: usize = 20;
 
 /// `amplifier session …`.
 pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
@@ -47,7 +51,7 @@ pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
         SessionCommand::Export(args) => export::export(args, &access, &store),
         SessionCommand::Search(args) => search::search(args, &access, &store),
         SessionCommand::Delete(args) => remove::delete(args, &store),
-        SessionCommand::Cleanup(args) => remove::cleanup(args, &store),
+        SessionCommand::Cleanup(args) => remove::cleanup(args, &access, &store),
         SessionCommand::Resume(_) => Ok(Exit::Success),
     };
     done.unwrap_or_else(|error| refuse(&error, &store))
@@ -109,9 +113,7 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     }
     let ids: Vec<_> = listing.sessions.iter().map(|listed| &listed.metadata.session_id).collect();
     for listed in &listing.sessions {
-        let elsewhere = listed.metadata.working_dir.as_ref().filter(|_| args.place.all);
-        let place = elsewhere.map(|dir| format!("  ({})", dir.display())).unwrap_or_default();
-        render::out(&format!("{}{place}", row(listed, &ids)));
+        render::out(&placed_row(listed, &ids, &args.place));
     }
     if listing.sessions.len() < listing.total {
         let (shown, total) = (listing.sessions.len(), listing.total);
@@ -120,12 +122,40 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     Ok(Exit::Success)
 }
 
-fn row(listed: &Listed, ids: &[&SessionId]) -> String {
+/// A session in a list of answers; with its folder where those of every folder are listed.
+fn placed_row(listed: &Listed, ids: &[&SessionId], place: &Where) -> String {
+    let columns = render::columns();
+    let row = row(listed, ids, columns);
+    let elsewhere = listed.metadata.working_dir.as_ref().filter(|_| place.all);
+    match (elsewhere.map(|dir| plain(&dir.display().to_string())), columns) {
+        (None, _) => row,
+        (Some(dir), None) => format!("{row}  ({dir})"),
+        (Some(dir), Some(columns)) => {
+            format!("{row}\n  {}", page::shortened_before(&dir, columns.saturating_sub(2)))
+        }
+    }
+}
+
+/// A session in a list. On a terminal its title is cut to what fits, and a narrow one has two lines for it.
+fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
     let metadata = &listed.metadata;
     let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
     let turns = count(metadata.turns, "turn");
-    format!("{id}  {used}  {turns:>9}  {running}{}", plain(metadata.label()))
+    let title = format!("{running}{}", plain(metadata.label()).replace(['\n', '\t'], " "));
+    let head = format!("{id}  {used}  {turns:>9}  ");
+    let fitting =
+        |before: &str, columns: usize| page::shortened(&title, columns.saturating_sub(page::width(before)));
+    match columns {
+        None => format!("{head}{title}"),
+        Some(columns) if columns >= page::width(&head) + TITLE => {
+            format!("{head}{}", fitting(&head, columns))
+        }
+        Some(columns) => {
+            let below = format!("  {turns}  ");
+            format!("{id}  {used}\n{below}{}", fitting(&below, columns))
+        }
+    }
 }
 
 fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -149,7 +179,8 @@ fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, Sess
             None => String::new(),
         };
         let indent = "  ".repeat(*depth);
-        render::out(&format!("{indent}{}  {kind}{}", metadata.session_id, plain(metadata.label())));
+        let line = format!("{indent}{}  {kind}{}", metadata.session_id, plain(metadata.label()));
+        render::out(&tell::fitting(&line));
     }
     Ok(Exit::Success)
 }
@@ -190,7 +221,7 @@ fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionErr
     }
     tell::facts(&listed, folder.dir(), bytes).iter().for_each(|fact| render::out(fact));
     for turn in &turns {
-        render::out(&tell::turn_row(turn));
+        render::out(&tell::fitting(&tell::turn_row(turn)));
     }
     if args.transcript {
         story::tell(&folder, 0, |moment| {

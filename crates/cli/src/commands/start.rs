@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use amplifier_app::approval::{ApprovalPolicy, Approvals, Asker, GrantFile};
 use amplifier_app::detect::{DetectError, Filled, Places};
-use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
 use amplifier_app::prepare::PrepareOptions;
@@ -44,7 +43,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let resumed = resumed.map(|id| session::existing(&access, &id)).transpose()?;
     if let (Some(id), false) = (&resumed, named) {
         session::tell_changes(&access, id).await;
-        let plan = kept_plan(args, id, &access)?;
+        let plan = kept_plan(args, id, &access).await?;
         let which = Which::Resume(id.clone(), plan.map(Box::new));
         return Ok(Start {
             access,
@@ -64,13 +63,13 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let chosen = Chosen::find(&args.choice, &access, options).await?;
     let mut plan = chosen.plan()?;
     let origin = Some(session::origin(&chosen, &plan));
-    let answered_by = choose_provider(args, &mut plan, &access.environment).await;
+    let answered_by = choose_provider(args, &mut plan, &access).await;
     super::load::tell_key_problems(&access);
     answered_by?;
     access.settings.limit_plan(&mut plan);
     set_values(args, &mut plan)?;
     let (prompt, resolver) = match &chosen {
-        Chosen::File(_) => (None, None),
+        Chosen::File(file) => (None, file.resolver(&plan, &access)),
         Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),
         Chosen::Profile(profile) => {
             (Some(profile.prompt().map_err(|fault| super::profile::refuse(&fault))?), profile.resolver(&plan))
@@ -85,13 +84,20 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
 }
 
 /// The plan that a session was opened with, where the flags change something in it.
-fn kept_plan(args: &StartArgs, id: &SessionId, access: &Access) -> Result<Option<MountPlan>, Exit> {
-    if args.set.is_empty() && args.max_tokens.is_none() && args.max_cost.is_none() {
+async fn kept_plan(args: &StartArgs, id: &SessionId, access: &Access) -> Result<Option<MountPlan>, Exit> {
+    let asks_another = args.provider.is_some() || args.model.is_some();
+    if !asks_another && args.set.is_empty() && args.max_tokens.is_none() && args.max_cost.is_none() {
         return Ok(None);
     }
     let store = SessionStore::new(access.home.clone());
     let kept = store.open(id).and_then(|folder| store.plan(&folder));
     let mut plan = kept.map_err(|error| refuse_to_open(&AppError::from(error)))?;
+    if let Some(provider) = &args.provider {
+        prefer_provider(provider, &mut plan, access).await?;
+    }
+    if let Some(model) = &args.model {
+        inquire::prefer_model(&mut plan, model);
+    }
     set_values(args, &mut plan)?;
     Ok(Some(plan))
 }
@@ -111,17 +117,11 @@ fn set_values(args: &StartArgs, plan: &mut MountPlan) -> Result<(), Exit> {
 }
 
 /// The provider and the model that the person names, else the provider of the plan, else one that is found here.
-async fn choose_provider(
-    args: &StartArgs,
-    plan: &mut MountPlan,
-    environment: &Environment,
-) -> Result<(), Exit> {
-    if let Some(provider) = &args.provider
-        && let Err(error) = providers::prefer(plan, provider)
-    {
-        render::error(&error, Some("`amplifier provider list` shows the providers that are built in"));
-        return Err(Exit::Usage);
+async fn choose_provider(args: &StartArgs, plan: &mut MountPlan, access: &Access) -> Result<(), Exit> {
+    if let Some(provider) = &args.provider {
+        prefer_provider(provider, plan, access).await?;
     }
+    let environment = &access.environment;
     let places = Places::of(environment);
     // Who wants a certain model, or nothing but what was asked for, does not want the demo.
     let filled = if args.strict || args.model.is_some() {
@@ -135,6 +135,31 @@ async fn choose_provider(
         inquire::prefer_model(plan, model);
     }
     Ok(())
+}
+
+/// Makes the provider that the person names the first. One that is not there, or cannot be asked, is told before anything
+/// begins: nobody who names one wants another.
+async fn prefer_provider(name: &str, plan: &mut MountPlan, access: &Access) -> Result<(), Exit> {
+    let configured: Vec<_> = access.settings.providers().into_iter().map(|entry| entry.spec).collect();
+    if let Err(error) = providers::prefer_among(plan, name, &configured) {
+        render::error(&error, Some(error.hint()));
+        return Err(Exit::Usage);
+    }
+    let Some(spec) = plan.providers.first() else { return Ok(()) };
+    match detect::why_not(spec, &access.environment).await {
+        Ok(None) => Ok(()),
+        Ok(Some(reason)) => {
+            render::note(&format!("error: the provider `{name}` cannot be used here: {reason}"));
+            render::note(
+                "  hint: `amplifier init` connects it and keeps its key; `amplifier provider list` shows the others",
+            );
+            Err(Exit::Usage)
+        }
+        Err(error) => {
+            render::error(&error, error.hint());
+            Err(Exit::Usage)
+        }
+    }
 }
 
 fn tell_who_answers(filled: Result<Filled, DetectError>) -> Result<(), Exit> {

@@ -38,7 +38,7 @@ fn the_demo_is_not_taken_where_somebody_wants_more() {
     assert!(desk.sessions().is_empty());
     // Who asks for a provider gets that one or why not.
     let named = with(&desk, &[], &["run", "-p", "openai", "hi"]);
-    assert_eq!((named.code, named.stdout.contains("demo")), (1, false), "{}", named.seen());
+    assert_eq!((named.code, named.stdout.contains("demo")), (2, false), "{}", named.seen());
     // And who has a key never meets it.
     let key = with(
         &desk,

@@ -39,6 +39,28 @@ fn a_problem_is_told_with_its_cure_and_an_exit_code() {
 }
 
 #[test]
+fn nobody_takes_the_demo_for_a_key() {
+    let desk = Desk::new();
+    let told = desk.with_git(&["doctor", "--offline", "--output", "json"]).json();
+    let message = |check: &str| {
+        let findings = told["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["check"] == check).unwrap()["message"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(message("keys"), "no key of a model service is set");
+    assert!(message("toolchain").contains("Rust"), "{}", message("toolchain"));
+    let listed = crate::provider::with(&desk, &[], &["provider", "list"]);
+    let end = listed.stdout.split("\n\n").last().unwrap().replace('\n', " ");
+    assert!(
+        end.contains("the built-in demo answers") && end.contains("`amplifier init`"),
+        "{}",
+        listed.seen()
+    );
+}
+
+#[test]
 fn a_machine_without_a_home_is_a_wrong_call() {
     let desk = Desk::new();
     let mut command = desk.command(&["doctor"]);

@@ -39,6 +39,14 @@ fn every_command_says_what_it_does_in_80_columns() {
             let after = text.lines().skip_while(|line| *line != flag).nth(1).unwrap_or_default();
             assert!(after.starts_with("    "), "{path:?}: `{flag}` says nothing");
         }
+        // What prints something to read prints it for programs too; a schema is JSON already.
+        let reads =
+            ["list", "show", "info", "explain", "hash", "validate", "diff", "tree", "current", "keys", "get"];
+        let reads =
+            reads.iter().chain(&["path", "search", "models", "test", "doctor", "version", "check", "verify"]);
+        if path.last().is_some_and(|command| reads.clone().any(|name| name == command)) {
+            assert!(text.contains("--output"), "{path:?} prints nothing for programs:\n{text}");
+        }
         let name = if path.is_empty() { "amplifier".to_owned() } else { path.join("_") };
         assert_snapshot!(name, text);
         for command in commands(&text) {

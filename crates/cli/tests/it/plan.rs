@@ -91,3 +91,22 @@ fn help_and_version_are_answers() {
     }
     assert_snapshot!("run_help", desk.amplifier(&["run", "--help"]).stdout);
 }
+
+#[test]
+fn programs_may_ask_for_json_everywhere() {
+    let desk = Desk::new();
+    desk.plan("a.json", &minimal());
+    let shown = desk.amplifier(&["plan", "show", "--plan", "a.json", "--output", "json"]);
+    assert_eq!(
+        (shown.code, &shown.json()["providers"][0]["module"]),
+        (0, &json!("provider-mock")),
+        "{}",
+        shown.seen()
+    );
+    let hash = desk.amplifier(&["plan", "hash", "--plan", "a.json"]).stdout;
+    let told = desk.amplifier(&["plan", "hash", "--plan", "a.json", "--output", "json"]);
+    assert_eq!(told.json(), json!({"hash": hash.trim()}), "{}", told.seen());
+    let checked = desk.amplifier(&["plan", "validate", "a.json", "--output", "json"]);
+    let older = desk.amplifier(&["plan", "validate", "a.json", "--json"]);
+    assert_eq!((checked.code, checked.json()), (0, older.json()), "{}", checked.seen());
+}

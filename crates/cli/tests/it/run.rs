@@ -109,6 +109,24 @@ fn the_summary_for_programs_has_answer_usage_session_and_report() {
 }
 
 #[test]
+fn a_run_and_its_session_are_told_apart() {
+    let desk = Desk::new();
+    let answer =
+        json!({"text": "yes", "usage": {"input_tokens": 7, "output_tokens": 2, "cost_usd": "0.001"}});
+    desk.plan("a.json", &plan(json!({"responses": [answer]})));
+    let run = |args: &[&str]| {
+        let summary = desk.amplifier(&[&["run", "--output", "json"], args, &["hi"]].concat()).json();
+        (summary["usage"].clone(), summary["cost_usd"].clone(), summary["session"].clone())
+    };
+    let (usage, cost) = (json!({"input_tokens": 7, "output_tokens": 2}), json!("0.001"));
+    let once = json!({"usage": usage, "cost_usd": cost});
+    assert_eq!(run(&["--plan", "a.json"]), (usage.clone(), cost.clone(), once));
+    let id = desk.sessions().pop().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let twice = json!({"usage": {"input_tokens": 14, "output_tokens": 4}, "cost_usd": "0.002"});
+    assert_eq!(run(&["--resume", &id]), (usage, cost, twice));
+}
+
+#[test]
 fn the_stream_for_programs_tells_every_record_in_sequence_and_ends_with_the_result() {
     let desk = Desk::new();
     desk.file("notes.txt", "x\n").plan("read.json", &asks_to_read("notes.txt"));

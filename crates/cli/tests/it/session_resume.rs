@@ -119,3 +119,58 @@ fn a_session_in_use_is_refused_by_name_and_can_still_be_read() {
         listed["sessions"].as_array().unwrap().iter().find(|session| session["session_id"] == json!(id));
     assert_eq!((&killed.unwrap()["turns"], &killed.unwrap()["status"]), (&json!(2), &json!("running")));
 }
+
+/// The first provider of the plan that a session keeps.
+fn asked(desk: &Desk) -> Value {
+    let plan: Value =
+        serde_json::from_str(&read(&desk.sessions().remove(0).join("mount_plan.json"))).unwrap();
+    plan["providers"][0].clone()
+}
+
+#[test]
+fn another_provider_and_another_model_are_asked_from_here_on() {
+    let desk = Desk::new();
+    desk.plan("a.json", &plan(&json!(["yes"])));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "hello"]));
+    let id = ids(&desk).remove(0);
+    for args in [
+        &["continue", "-p", "nonsense-zzz", "hi"][..],
+        &["run", "--resume", &id, "-p", "nonsense-zzz", "hi"],
+        &["resume", &id, "-p", "nonsense-zzz"],
+    ] {
+        let ran = desk.amplifier(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.seen());
+        assert!(ran.stderr.contains("there is no provider `nonsense-zzz`"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("hint: `amplifier provider list`"), "{}", ran.stderr);
+    }
+    let near = desk.amplifier(&["continue", "-p", "antropic", "hi"]);
+    assert!(near.code == 2 && near.stderr.contains("did you mean `anthropic`?"), "{}", near.seen());
+    assert_eq!(asked(&desk)["module"], json!("provider-mock"), "what is refused changes nothing");
+
+    ok(desk.amplifier(&["continue", "-m", "other-model", "hi"]));
+    assert!(asked(&desk)["config"].to_string().contains("other-model"), "{}", asked(&desk));
+    let ran = ok(desk.amplifier(&["run", "--resume", &id, "-p", "demo", "hi"]));
+    assert!(ran.stderr.contains("the plan changed"), "{}", ran.stderr);
+    assert_eq!(asked(&desk)["module"], json!("provider-demo"));
+    let after = ok(desk.amplifier(&["continue", "hi"]));
+    assert!(!after.stdout.contains("yes") && asked(&desk)["module"] == "provider-demo", "{}", after.seen());
+    // The one it began with is still there, with its config.
+    let back = ok(desk.amplifier_with_input(&["resume", &id, "-p", "mock"], b"and now?"));
+    assert!(back.stdout.contains("yes"), "{}", back.seen());
+    assert!(asked(&desk)["config"].to_string().contains("other-model"), "{}", asked(&desk));
+}
+
+#[test]
+fn going_on_can_be_quiet_and_can_tell_every_step() {
+    let desk = Desk::new();
+    desk.plan("a.json", &plan(&json!(["yes"])));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "hello"]));
+    let quiet = ok(desk.amplifier(&["continue", "-q", "hi"]));
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("yes\n", ""));
+    let verbose = ok(desk.amplifier(&["continue", "-v", "hi"]));
+    assert!(
+        verbose.stderr.contains("`provider-mock` …") && verbose.stderr.contains("tokens in"),
+        "{}",
+        verbose.seen()
+    );
+}

@@ -18,11 +18,13 @@ fn slow() -> Value {
     plan(json!({"responses": [{"text": "late", "delay_ms": 60_000}]}))
 }
 
-/// A row of the table.
+/// A row of the table. Every one says what to do; for a wrong command line the parser does, in its own words.
 #[track_caller]
 fn row(ran: &Ran, code: i32, words: &[&str]) {
     assert_eq!(ran.code, code, "{}", ran.seen());
     assert!(ran.stdout.is_empty() && !ran.stderr.contains("panicked"), "{}", ran.seen());
+    let cures = ["\n  hint: ", "For more information, try '--help'."];
+    assert!(cures.iter().any(|cure| ran.stderr.contains(cure)), "no cure is told: {}", ran.seen());
     for word in words {
         assert!(ran.stderr.contains(word), "`{word}` is not told: {}", ran.seen());
     }
@@ -85,6 +87,24 @@ fn what_was_asked_for_is_not_there() {
     row(&desk.amplifier(&["run", "--approve", "some", "hi"]), 2, &["some", "all, safe, none"]);
     row(&desk.amplifier(&["run", ""]), 2, &["the prompt is empty", "hint:"]);
     row(&desk.amplifier(&["run"]), 2, &["standard input is empty", "hint:"]);
+    let near = "hint: did you mean `foundation`? `amplifier bundle list`";
+    for command in [
+        &["run", "--bundle", "fundation", "hi"][..],
+        &["bundle", "use", "fundation"],
+        &["bundle", "show", "fundation"],
+    ] {
+        row(&desk.amplifier(command), 2, &["`fundation`", near]);
+    }
+    row(&desk.amplifier(&["run", "-p", "olama", "hi"]), 2, &["`olama`", "did you mean `ollama`?"]);
+    assert!(desk.sessions().is_empty());
+}
+
+#[test]
+fn a_provider_without_its_key_is_told_before_anything_begins() {
+    let desk = Desk::new();
+    let ran = desk.amplifier(&["run", "-p", "anthropic", "hi"]);
+    row(&ran, 2, &["`anthropic`", "ANTHROPIC_API_KEY", "`amplifier init`"]);
+    assert!(ran.stderr.lines().count() <= 3, "short: {}", ran.seen());
     assert!(desk.sessions().is_empty());
 }
 
@@ -96,8 +116,12 @@ fn files_that_are_not_what_they_should_be() {
         .file("broken.json", "{\"session\": }")
         .file("bytes.json", [b'{', 0xff])
         .plan("shape.json", &json!({"session": {"orchestrator": 7, "context": "context-simple"}}));
-    row(&desk.amplifier(&["run", "--bundle", "./bundle.yaml", "hi"]), 2, &["bundle.yaml:"]);
-    row(&desk.amplifier(&["run", "--bundle", "./bytes.yaml", "hi"]), 2, &["bytes.yaml"]);
+    row(
+        &desk.amplifier(&["run", "--bundle", "./bundle.yaml", "hi"]),
+        2,
+        &["bundle.yaml:", "bundle validate"],
+    );
+    row(&desk.amplifier(&["run", "--bundle", "./bytes.yaml", "hi"]), 2, &["bytes.yaml", "UTF-8"]);
     row(&desk.amplifier(&["run", "--plan", "broken.json", "hi"]), 2, &["broken.json:1:13", "not JSON"]);
     row(&desk.amplifier(&["run", "--plan", "bytes.json", "hi"]), 2, &["bytes.json", "UTF-8"]);
     row(
@@ -105,7 +129,7 @@ fn files_that_are_not_what_they_should_be() {
         2,
         &["shape.json:1:", "orchestrator", "hint:"],
     );
-    row(&desk.amplifier(&["run", "--plan", ".", "hi"]), 2, &["`.`"]);
+    row(&desk.amplifier(&["run", "--plan", ".", "hi"]), 2, &["`.`", "--bundle"]);
     assert!(desk.sessions().is_empty());
     assert_snapshot!("broken_json", desk.amplifier(&["run", "--plan", "broken.json", "hi"]).seen());
 }
@@ -133,6 +157,56 @@ fn a_home_and_a_plan_without_permission() {
     let ran = Ran::of(as_nobody(&desk, &["run", "--plan", "closed.json", "hi"]).output().unwrap());
     row(&ran, 2, &["closed.json", "ermission denied"]);
     std::fs::set_permissions(desk.home(), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_session_in_a_home_that_may_only_be_read() {
+    let desk = Desk::new();
+    let (id, folder) = begun(&desk);
+    // Everybody may look, nobody may write.
+    let closed: &[&Path] = &[&folder, folder.parent().unwrap(), &desk.home().join("state"), &desk.home()];
+    let set = |mode: u32, files: u32| {
+        for dir in closed {
+            for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+                if entry.is_file() {
+                    std::fs::set_permissions(entry, PermissionsExt::from_mode(files)).unwrap();
+                }
+            }
+            std::fs::set_permissions(dir, PermissionsExt::from_mode(mode)).unwrap();
+        }
+    };
+    set(0o555, 0o444);
+    let commands: &[&[&str]] = &[
+        &["run", "--resume", &id, "again"],
+        &["session", "fork", &id],
+        &["session", "rewind", &id, "--to", "0"],
+        &["session", "rename", &id, "another"],
+        &["session", "delete", &id, "--yes"],
+    ];
+    let ran: Vec<_> = commands.iter().map(|args| Ran::of(as_nobody(&desk, args).output().unwrap())).collect();
+    let added = Ran::of(as_nobody(&desk, &["bundle", "add", "minimal"]).output().unwrap());
+    set(0o755, 0o644);
+    for ran in &ran {
+        row(ran, 1, &["home/state/sessions", "ermission denied", "writable"]);
+    }
+    row(&added, 1, &["home", "ermission denied", "--home"]);
+    assert_eq!(transcript(&folder), ["first words", "one"]);
+}
+
+#[test]
+fn settings_of_a_project_that_may_not_be_read_and_a_place_that_is_not_there() {
+    let desk = Desk::new();
+    let (id, _) = begun(&desk);
+    let ran = desk.amplifier(&["session", "export", &id, "--to", "/none/x.md"]);
+    row(&ran, 1, &["cannot create `/none/x.md`", "No such file"]);
+    assert!(!ran.stderr.contains(".tmp"), "{}", ran.seen());
+    let desk = Desk::new();
+    desk.plan("first.json", &says("one")).file(".amplifier/settings.yaml", "ui: {color: never}\n");
+    let settings = desk.work().join(".amplifier/settings.yaml");
+    std::fs::set_permissions(&settings, PermissionsExt::from_mode(0o000)).unwrap();
+    let ran = Ran::of(as_nobody(&desk, &["run", "--plan", "first.json", "hi"]).output().unwrap());
+    row(&ran, 1, &[".amplifier/settings.yaml", "ermission denied", "readable"]);
+    assert!(!ran.stderr.contains("--home"), "another home does not help: {}", ran.seen());
 }
 
 /// Runs a script with a file system of its own at the home, in a name space of its own.

@@ -21,7 +21,7 @@ use crate::contracts::{ApprovalSystem, Capability, ContextError, DisplaySystem, 
 use crate::coordinator::{Coordinator, Parts};
 use crate::history::History;
 use crate::journal::Journal;
-use crate::ledger::{Ledger, LimitReached};
+use crate::ledger::{EARLIER, Ledger, LimitReached};
 use crate::loader::{LoadError, Loader};
 use crate::report::{LoadEntry, LoadOutcome, LoadReport};
 use crate::sync::lock;
@@ -265,7 +265,7 @@ impl SessionBuilder {
         };
         let history = self.history.take();
         if let Some(history) = &history {
-            ledger.carry_over("earlier", &history.spent);
+            ledger.carry_over(EARLIER, &history.spent);
         }
         let coordinator = Coordinator::new(Parts {
             session_id: id.clone(),

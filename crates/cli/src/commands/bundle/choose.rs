@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use amplifier_app::bundles;
 use amplifier_app::library::Access;
 use amplifier_app::registry::{Registry, RegistryError};
 use amplifier_app::settings::{Layer, Scope, SettingsError};
@@ -25,7 +26,14 @@ pub fn activate(args: &UseArgs, access: &Access) -> Exit {
     let scope = args.scope.scope();
     let reference = if is_name { Some(args.name.clone()) } else { elsewhere(&args.name, scope, access) };
     let Some(reference) = reference else {
-        return refuse(&RegistryError::Unknown { name: args.name.clone() });
+        let error = RegistryError::Unknown { name: args.name.clone() };
+        let near = bundles::near(&args.name, access);
+        if near.is_empty() {
+            return refuse(&error);
+        }
+        let hint = format!("did you mean {}? `amplifier bundle list` shows all names", near.join(" or "));
+        render::error(&error, Some(&hint));
+        return Exit::Usage;
     };
     match editor(access, scope).and_then(|editor| editor.set(ACTIVE, &reference)) {
         Ok(edited) => {

@@ -4,10 +4,10 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use amplifier_app::open::OpenSession;
-use amplifier_app::turns::TurnWatch;
+use amplifier_app::turns::{TurnWatch, usage_of_all};
 use amplifier_app::{ExecuteError, TurnError};
 use amplifier_protocol::event::TurnStatus;
-use amplifier_protocol::run::{RunResult, RunStatus, RunUsage, result_line};
+use amplifier_protocol::run::{RunResult, RunStatus, RunTotals, RunUsage, result_line};
 use amplifier_protocol::status::SessionState;
 
 use crate::args::{Output, StartArgs};
@@ -23,6 +23,14 @@ pub(super) struct Ended<'a> {
     /// Nothing when the turn had to be left.
     pub(super) result: Option<&'a Result<String, ExecuteError>>,
     pub(super) stopped: Option<Stop>,
+    /// Whether somebody looked on and has seen the answer.
+    pub(super) is_shown: bool,
+}
+
+/// The text that a turn came to, where that is an answer: a denial is none.
+pub(super) fn answer(result: Option<&Result<String, ExecuteError>>, watch: &TurnWatch) -> Option<String> {
+    let answer = result?.as_ref().ok()?;
+    (watch.status() != Some(TurnStatus::Denied)).then(|| answer.clone())
 }
 
 impl Ended<'_> {
@@ -65,6 +73,7 @@ impl Ended<'_> {
         match self.result {
             // A denial is no answer; whoever reads standard output must not take it for one.
             Some(Ok(answer)) if exit == Exit::Refused => render::note(&format!("error: {answer}")),
+            Some(Ok(_)) if self.is_shown => {}
             Some(Ok(answer)) if !answer.is_empty() || exit == Exit::Success => print_answer(answer),
             // Why it was stopped has been told.
             Some(Err(_)) if self.stopped.is_some_and(|stop| stop.exit() == exit) => {}
@@ -96,7 +105,8 @@ impl Ended<'_> {
                 input_tokens: status.total_input_tokens,
                 output_tokens: status.total_output_tokens,
             },
-            cost_usd: self.opened.cost(),
+            cost_usd: self.opened.cost_of_run(),
+            session: self.totals(),
             tool_calls: status.tool_invocations,
             denied: self.watch.denied(),
             plan_hash: Some(session.plan_hash().to_string()),
@@ -104,11 +114,22 @@ impl Ended<'_> {
         }
     }
 
+    /// What all runs of the session came to.
+    fn totals(&self) -> Option<RunTotals> {
+        match usage_of_all(&self.opened.folder) {
+            Ok(usage) => Some(RunTotals { usage, cost_usd: self.opened.cost() }),
+            Err(error) => {
+                render::note(&format!("warning: what the session consumed in all cannot be told: {error}"));
+                None
+            }
+        }
+    }
+
     /// What it took, for those who want to know, and a limit that could not be kept.
     pub(super) fn tell_costs(&self, start: &StartArgs, took: Duration) {
         let session = &self.opened.session;
         let status = session.status();
-        let cost = self.opened.cost();
+        let cost = self.opened.cost_of_run();
         if start.max_cost.is_some() && cost.is_none() && status.total_output_tokens > 0 {
             render::note(
                 "warning: no price is known for this model, so `--max-cost` could not be kept\n  \

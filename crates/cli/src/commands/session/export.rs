@@ -31,7 +31,10 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
     let mut document = Vec::new();
     sessions::export::export(store, &id, format, &mut document)?;
     let path = access.base.join(to);
-    write_atomic(&path, &document, Durability::Synced)?;
+    if let Err(error) = write_atomic(&path, &document, Durability::Synced) {
+        render::error(&error, Some("name a file in a folder that is there and that you may write to"));
+        return Ok(Exit::Failure);
+    }
     render::out(&format!(
         "session `{id}` is in `{}` ({})",
         to.display(),

@@ -19,6 +19,9 @@ use crate::render;
 /// How much of a conversation is shown when it goes on.
 const SHOWN: usize = 10;
 
+/// How much room the numbers of a list take.
+const NUMBERS: usize = 5;
+
 /// `amplifier continue [PROMPT]`.
 pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
     if args.run.resume.is_some() {
@@ -96,8 +99,10 @@ fn pick(limit: usize, access: &Access, store: &SessionStore) -> Result<Option<Li
         return Err(SessionError::NoneHere { project: access.base.clone() });
     }
     let ids: Vec<_> = listing.sessions.iter().map(|listed| &listed.metadata.session_id).collect();
+    let columns = render::columns_aside().map(|columns| columns.saturating_sub(NUMBERS));
     for (at, listed) in (1..).zip(&listing.sessions) {
-        render::note(&format!("{at:>3}  {}", row(listed, &ids)));
+        let row = row(listed, &ids, columns).replace('\n', &format!("\n{:NUMBERS$}", ""));
+        render::note(&format!("{at:>3}  {row}"));
     }
     loop {
         render::note(&format!("which one? [1-{}, Enter for 1, q for none]", listing.sessions.len()));
@@ -119,7 +124,7 @@ fn pick(limit: usize, access: &Access, store: &SessionStore) -> Result<Option<Li
 fn announce(found: &Listed) {
     let metadata = &found.metadata;
     let (id, used) = (&metadata.session_id, minute(metadata.updated));
-    render::note(&format!("session {id}: {} (last used {used})", plain(metadata.label())));
+    render::aside(&format!("session {id}: {} (last used {used})", plain(metadata.label())));
 }
 
 /// Names what the session was started from, so that it is taken as it is now.

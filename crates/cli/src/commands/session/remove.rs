@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, IsTerminal};
 
+use amplifier_app::library::Access;
 use amplifier_app::sessions::{self, SessionError};
 use amplifier_app::store::SessionStore;
 
-use super::row;
 use super::tell::{count, plain};
+use super::{placed_row, scope};
 use crate::args::{SessionCleanupArgs, SessionDeleteArgs};
 use crate::exit::Exit;
 use crate::render;
@@ -30,19 +31,25 @@ pub fn delete(args: &SessionDeleteArgs, store: &SessionStore) -> Result<Exit, Se
     Ok(Exit::Success)
 }
 
-pub fn cleanup(args: &SessionCleanupArgs, store: &SessionStore) -> Result<Exit, SessionError> {
-    let old = sessions::older_than(store, args.days)?;
+pub fn cleanup(
+    args: &SessionCleanupArgs,
+    access: &Access,
+    store: &SessionStore,
+) -> Result<Exit, SessionError> {
+    let scope = scope(&args.place, access);
+    let old = sessions::older_than(store, &scope, args.days)?;
     let days = args.days;
     if old.is_empty() {
         if !args.dry_run {
             sessions::sweep(store)?;
         }
-        render::out(&format!("every session was used in the last {}", count(days, "day")));
+        let here = scope.project.map(|project| format!(" of `{}`", project.display())).unwrap_or_default();
+        render::out(&format!("every session{here} was used in the last {}", count(days, "day")));
         return Ok(Exit::Success);
     }
     let ids: Vec<_> = old.iter().map(|listed| &listed.metadata.session_id).collect();
     for listed in &old {
-        render::out(&row(listed, &ids));
+        render::out(&placed_row(listed, &ids, &args.place));
     }
     let (these, those_days) = (count(old.len() as u64, "session"), count(days, "day"));
     if args.dry_run {

@@ -10,6 +10,7 @@ use amplifier_protocol::event::TurnStatus;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
 
+use crate::page;
 use crate::render;
 
 /// How much of an id is shown: the part that tells when it was made.
@@ -68,6 +69,14 @@ pub fn facts(listed: &Listed, folder: &Path, bytes: u64) -> Vec<String> {
     add("plan", Some(metadata.plan_hash.clone()));
     add("kept in", Some(format!("{} ({})", folder.display(), render::bytes(bytes))));
     facts.into_iter().map(|(name, value)| format!("{name:<12}  {}", plain(&value))).collect()
+}
+
+/// A line as it is; on a terminal as much of it as fits.
+pub fn fitting(line: &str) -> String {
+    match render::columns() {
+        Some(columns) => page::shortened(line, columns),
+        None => line.to_owned(),
+    }
 }
 
 /// One line about a turn.
