@@ -59,8 +59,8 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Seconds to wait before retry number `attempt` (from 0). `chance` is a random number in `[0, 1)`.
     ///
-    /// Jitter stretches by up to half and is applied before the service's floor, so the wait is never shorter than the
-    /// service asked for and never shorter than growth says.
+    /// Jitter adds up to half of what growth says, on top of the service's floor: the wait is never shorter than either,
+    /// and those who were told to wait equally long do not return at once.
     pub fn delay(&self, attempt: u32, error: &LlmError, chance: f64) -> Duration {
         let growth = self.backoff_factor.powi(i32::try_from(attempt).unwrap_or(i32::MAX));
         let mut seconds = (self.initial_delay * growth).min(self.max_delay);
@@ -70,15 +70,14 @@ impl RetryPolicy {
         {
             seconds *= multiplier;
         }
-        if self.jitter {
-            seconds *= 1.0 + chance.clamp(0.0, 1.0) / 2.0;
-        }
+        let spread = if self.jitter { seconds * chance.clamp(0.0, 1.0) / 2.0 } else { 0.0 };
         if self.honor_retry_after
             && let Some(floor) = error.retry_after
             && floor.is_finite()
         {
             seconds = seconds.max(floor);
         }
+        seconds += spread;
         // More seconds than a duration holds is a long wait, not none.
         let unheard_of = if seconds > 0.0 { Duration::MAX } else { Duration::ZERO };
         Duration::try_from_secs_f64(seconds).unwrap_or(unheard_of)
@@ -155,6 +154,13 @@ mod tests {
         assert_eq!(steady().delay(0, &absurd, 0.0), Duration::MAX);
         let deaf = RetryPolicy { honor_retry_after: false, ..steady() };
         assert_eq!(deaf.delay(0, &error, 0.0).as_secs(), 1);
+    }
+
+    #[test]
+    fn callers_that_were_told_to_wait_equally_long_do_not_return_at_once() {
+        let error = LlmError { retry_after: Some(30.0), ..unavailable() };
+        let wait = |chance| RetryPolicy::default().delay(2, &error, chance).as_secs_f64();
+        assert_eq!((wait(0.0), wait(0.5), wait(1.0)), (30.0, 31.0, 32.0));
     }
 
     #[test]
@@ -241,7 +247,7 @@ mod tests {
             let wait = policy.delay(attempt, &error, chance).as_secs_f64();
             let growth = 2.0_f64.powi(attempt as i32).min(60.0);
             prop_assert!(wait + 1e-6 >= growth && wait + 1e-6 >= floor.unwrap_or(0.0));
-            prop_assert!(wait <= (growth * 1.5).max(floor.unwrap_or(0.0)) + 1e-6);
+            prop_assert!(wait <= growth.max(floor.unwrap_or(0.0)) + growth / 2.0 + 1e-6);
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Config {
     /// Whether the model may call several tools at once; left out of requests without tools.
     parallel_tool_calls: Option<bool>,
     /// How hard to think, where a request does not say.
-    reasoning_effort: Option<String>,
+    pub(super) reasoning_effort: Option<String>,
     /// The key under which the most tokens of an answer are sent.
     max_tokens_key: String,
     /// Which thoughts go back to the server that had them: `turn` for those since the last prompt, `all`, `none`.

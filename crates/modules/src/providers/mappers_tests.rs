@@ -10,9 +10,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::anthropic;
-use super::blocks::spoken;
+use super::blocks::{last_prompt, spoken};
 use super::chat_completions;
 use super::gemini;
+use super::ollama;
 use super::openai;
 use super::wire::repair::{History, repair};
 use super::wire::{Ask, Delivery, Learnt, Service, Settings};
@@ -279,6 +280,30 @@ fn of_chat(body: &Value) -> Vec<Shown> {
     shown
 }
 
+fn of_ollama(body: &Value) -> Vec<Shown> {
+    let mut shown = Vec::new();
+    for message in body["messages"].as_array().unwrap().iter().filter(|message| message["role"] != "system") {
+        let role = message["role"].as_str().unwrap();
+        let text = string(&message["content"]);
+        if role == "tool" {
+            assert_eq!(message.get("tool_calls"), None);
+            shown.push(Shown::Result(string(&message["tool_call_id"])));
+            continue;
+        }
+        let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        assert!(role == "assistant" || calls.is_empty(), "only the model calls");
+        assert!(role == "assistant" || !text.is_empty() || message.get("images").is_some(), "{message}");
+        let thought = message.get("thinking").map(string).unwrap_or_default();
+        assert!(role == "assistant" || thought.is_empty());
+        shown.push(Shown::Text(text));
+        for call in calls {
+            assert!(call["function"]["arguments"].is_object(), "the server takes nothing else");
+            shown.push(Shown::Call(string(&call["id"])));
+        }
+    }
+    shown
+}
+
 /// Up to where a service takes proofs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -409,6 +434,29 @@ proptest! {
             _ => None,
         };
         check(&shown, &history, &proofs(&history, own, End::OfSpeech));
+    }
+
+    #[test]
+    fn openai_is_sent_the_reasoning_since_the_last_prompt_and_no_other(messages in histories()) {
+        let (history, _) = repair(&messages);
+        let service = openai::Responses::within_the_turn();
+        let shown = of_openai(&body(&service, &messages, &history, "gpt-5.5"));
+        let own = |block: &ContentBlock| match block {
+            ContentBlock::Thinking(thought) if thought.extra.get("origin") == Some(&json!("openai")) => {
+                thought.content.as_ref()?.first()?.as_str().map(str::to_owned)
+            }
+            _ => None,
+        };
+        let turns = history.turns.iter().skip(last_prompt(&history)).cloned().collect();
+        let since = History { turns, ..history.clone() };
+        check(&shown, &history, &proofs(&since, own, End::OfSpeech));
+    }
+
+    #[test]
+    fn any_history_is_taken_by_ollama(messages in histories()) {
+        let (history, _) = repair(&messages);
+        let shown = of_ollama(&body(&ollama::Native::plain(), &messages, &history, "m"));
+        check_with_any_ids(&shown, &history, &[]);
     }
 
     #[test]

@@ -58,12 +58,19 @@ impl Default for Config {
     }
 }
 
-struct Native {
+/// The protocol, with what the plan says about it.
+pub(super) struct Native {
     config: Config,
     key: Option<String>,
 }
 
 impl Native {
+    /// The protocol as nobody configured it, for tests of all mappers.
+    #[cfg(test)]
+    pub(super) fn plain() -> Self {
+        Self { config: Config::default(), key: None }
+    }
+
     fn signed(&self, call: Call) -> Call {
         match &self.key {
             Some(key) => call.header("authorization", format!("Bearer {key}")),

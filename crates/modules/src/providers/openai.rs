@@ -49,6 +49,8 @@ pub(super) const WITHOUT_EFFECT: &[(&str, &str)] = &[
 pub(super) struct Config {
     /// How to reason, where a request does not say: an effort, or an object with `effort` and `summary`.
     reasoning: Option<Reasoning>,
+    /// Whether the model reasons, where its name does not tell, as that of a deployment may not.
+    reasoning_model: Option<bool>,
     /// How hard to reason, where neither the request nor `reasoning` says.
     reasoning_effort: Option<String>,
     /// How much of the reasoning is told: `auto`, `concise`, `detailed`, or `none`.
@@ -86,9 +88,19 @@ pub(super) struct Config {
 /// Reasoning, as configs write it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Reasoning {
+pub(super) enum Reasoning {
     Effort(String),
     Both { effort: Option<String>, summary: Option<String> },
+}
+
+impl Reasoning {
+    /// How hard, where it says.
+    pub(super) fn effort(&self) -> Option<&str> {
+        match self {
+            Self::Effort(effort) => Some(effort),
+            Self::Both { effort, .. } => effort.as_deref(),
+        }
+    }
 }
 
 /// Which reasoning goes back.
@@ -147,6 +159,12 @@ impl Responses {
         let config = Config { reasoning_replay_scope: Scope::All, ..Config::default() };
         let (proof, query) = (Proof::Bearer(String::new()), String::new());
         Self { about: about(), config, proof, query, models: None }
+    }
+
+    /// The same as it is without a config: only the reasoning since the last prompt goes back.
+    #[cfg(test)]
+    pub(super) fn within_the_turn() -> Self {
+        Self { config: Config::default(), ..Self::plain() }
     }
 }
 
@@ -215,10 +233,29 @@ fn answers(id: &str) -> bool {
 }
 
 /// Whether a model of this id reasons; none when nobody knows.
-fn reasons(model: &str) -> Option<bool> {
-    let known = wire::models::known(NAME, model)?;
+fn reasons(model: &str, config: &Config) -> Option<bool> {
     let [_, _, thinking, ..] = capability::CORE;
-    Some(known.capabilities.iter().any(|word| word == thinking))
+    let listed = || {
+        let known = wire::models::known(NAME, model)?;
+        Some(known.capabilities.iter().any(|word| word == thinking))
+    };
+    config.reasoning_model.or_else(listed).or_else(|| sounds_newer(model).then_some(true))
+}
+
+/// Whether an id is like those of models that reason: since `gpt-5` all do, and so does the o-series. What is not in the
+/// catalogue is most likely newer than it, and without its sealed reasoning it would begin to think anew after every call.
+fn sounds_newer(model: &str) -> bool {
+    let plain = model.rsplit('/').next().unwrap_or(model);
+    let number = |rest: &str| {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| rest.split_at(end).0);
+        digits.parse::<u32>().ok()
+    };
+    match (plain.strip_prefix("gpt-"), plain.strip_prefix('o')) {
+        // The models behind the chat product are made to answer at once.
+        (Some(rest), _) => number(rest).is_some_and(|version| version >= 5) && !rest.contains("chat"),
+        (None, Some(rest)) => number(rest).is_some(),
+        (None, None) => false,
+    }
 }
 
 fn about() -> About {
@@ -231,12 +268,14 @@ fn about() -> About {
     }
 }
 
-/// The settings with the window that costs the usual price.
+/// The settings with the window that costs the usual price, and with `max_output_tokens` as what is asked for: here it is
+/// the newer name of `max_tokens`.
 pub(super) fn narrowed(mut settings: Settings, config: &Config) -> Settings {
     let model = settings.default_model.as_deref().unwrap_or(MODEL);
     if !config.enable_long_context && model.starts_with("gpt-5.4") && settings.context_window.is_none() {
         settings.context_window = Some(USUAL_PRICE_WINDOW);
     }
+    settings.max_tokens = settings.max_tokens.or(settings.max_output_tokens);
     settings
 }
 
@@ -269,5 +308,28 @@ impl Module for OpenAi {
 impl BuiltIn for OpenAi {
     fn info(&self) -> ModuleInfo {
         wire::described::<Config>(self.about("Asks OpenAI, or a server that speaks its Responses API."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_models_are_taken_to_reason_and_a_config_that_says_otherwise_counts_more() {
+        let plain = Config::default();
+        for model in ["gpt-5.6-sol", "gpt-6", "gpt-6.1-mini", "gpt-10", "o1", "o5-mini", "openai/gpt-6"] {
+            assert_eq!(reasons(model, &plain), Some(true), "{model}");
+        }
+        for model in ["gpt-4.1", "gpt-4o", "gpt-oss-20b", "omni", "our-deployment", "gpt-6-chat-latest"] {
+            assert_eq!(reasons(model, &plain), None, "{model}");
+        }
+        assert_eq!(reasons("gpt-5-mini", &plain), Some(false), "the catalogue knows");
+        for said in [true, false] {
+            let config = Config { reasoning_model: Some(said), ..Config::default() };
+            for model in ["our-deployment", "gpt-5.5", "gpt-5-mini"] {
+                assert_eq!(reasons(model, &config), Some(said), "{model}");
+            }
+        }
     }
 }

@@ -8,15 +8,35 @@ use amplifier_protocol::llm_error::LlmError;
 use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::provider::ModelInfo;
 use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::chat_completions::{self, CAPABILITIES, Protocol};
+use super::openai::Reasoning;
 use super::wire::{self, About, Ask, Call, Learnt, Reader, Resumes, Service, WireProvider};
 use crate::table::BuiltIn;
 
 const KEYS: &[&str] = &["VLLM_API_KEY"];
 const PLACES: &[&str] = &["VLLM_BASE_URL"];
 const USUAL_PLACE: &str = "http://localhost:8000/v1";
+
+/// Keys of older configs that have no effect here, and why.
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    ("reasoning_summary", "the server tells its reasoning whole"),
+    ("truncation", "the server never drops what does not fit"),
+    ("enable_state", "every request carries the whole conversation"),
+];
+
+/// What a plan may configure beside the keys that all providers have.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Config {
+    /// How to reason, where neither a request nor `reasoning_effort` says: an effort, or an object with `effort`.
+    reasoning: Option<Reasoning>,
+    #[serde(flatten)]
+    chat: chat_completions::Config,
+}
 
 /// Seconds between two parts of an answer: a busy server lets some wait long.
 const IDLE: f64 = 300.0;
@@ -74,11 +94,14 @@ impl Module for Vllm {
         ModuleKind::Provider
     }
 
-    async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
+    async fn mount(&self, mut config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         let patience = wire::variable(&cx.coordinator, "VLLM_STREAM_IDLE_TIMEOUT").await;
         let patience = patience.and_then(|seconds| seconds.trim().parse::<f64>().ok()).unwrap_or(IDLE);
         let defaults = json!({"idle_timeout": patience});
-        let (settings, config) = wire::read::<chat_completions::Config>(cx, config, defaults)?;
+        wire::leave_out(cx, &mut config, WITHOUT_EFFECT);
+        let (settings, Config { reasoning, mut chat }) = wire::read(cx, config, defaults)?;
+        let effort = reasoning.as_ref().and_then(Reasoning::effort).map(str::to_owned);
+        chat.reasoning_effort = chat.reasoning_effort.or(effort);
         let settings = settings.with_key(cx, KEYS).await.with_base_url(cx, PLACES, Some(USUAL_PLACE)).await;
         let about = About {
             id: "vllm".to_owned(),
@@ -87,13 +110,13 @@ impl Module for Vllm {
             capabilities: CAPABILITIES,
             default_model: "openai/gpt-oss-20b".to_owned(),
         };
-        let service = Served(Protocol::new(about, config, &settings));
+        let service = Served(Protocol::new(about, chat, &settings));
         WireProvider::mount_and_learn(service, settings, cx).await
     }
 }
 
 impl BuiltIn for Vllm {
     fn info(&self) -> ModuleInfo {
-        wire::described::<chat_completions::Config>(self.about("Asks a vLLM server."))
+        wire::described::<Config>(self.about("Asks a vLLM server."))
     }
 }

@@ -10,7 +10,7 @@
 //! 3. [`Service::call`] maps the request to a [`Call`]; `exchange.rs` carries it, within the time-outs and sizes of the
 //!    settings, over a `limits.rs` line (how many at once), or from a `tape.rs` (record and replay).
 //! 4. `sse.rs` cuts the bytes into frames; the service's [`Reader`] maps frames to [`Piece`]s; `answer.rs` joins pieces to
-//!    stream events and the whole answer; `price.rs` adds what it cost, `models.rs` knows windows and abilities.
+//!    stream events and the whole answer, `listening.rs` passes them on; `price.rs` adds what it cost, `models.rs` knows windows and abilities.
 //! 5. `errors.rs` turns status, body and transport into one taxonomy.
 //!
 //! A new provider: a config struct, a `Service`, a `Reader`, its description by [`described`], and in `mount`
@@ -35,6 +35,7 @@ mod exchange;
 #[cfg(test)]
 pub(crate) mod histories;
 mod limits;
+mod listening;
 pub(crate) mod models;
 mod price;
 mod provider;

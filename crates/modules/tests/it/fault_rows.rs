@@ -29,14 +29,14 @@ pub(crate) async fn session(server: &FaultServer, more: Value) -> TestSession {
         .unwrap()
 }
 
-fn model_error(result: Result<String, ExecuteError>) -> LlmError {
+pub(crate) fn model_error(result: Result<String, ExecuteError>) -> LlmError {
     match result.unwrap_err() {
         ExecuteError::Turn(TurnError::Model(error)) => error,
         other => panic!("{other}"),
     }
 }
 
-async fn fails(server: &FaultServer, more: Value) -> (LlmError, TestSession) {
+pub(crate) async fn fails(server: &FaultServer, more: Value) -> (LlmError, TestSession) {
     let session = session(server, more).await;
     let error = model_error(session.execute("hi").await);
     (error, session)
@@ -184,6 +184,44 @@ async fn a_cut_inside_the_arguments_of_a_call_goes_on_behind_the_text_that_was_s
 }
 
 #[tokio::test]
+async fn behind_thoughts_alone_nothing_is_gone_on_with() {
+    let cut = vec![
+        opened(),
+        delta(json!({"reasoning_content": "I should look."})),
+        call_piece(json!("call_1"), "{\"text\": \"a"),
+        Act::Send(b"ff\r\ndata:".to_vec()),
+    ];
+    let server = FaultServer::start(vec![cut, says("never asked for")]).await;
+    let (error, session) = fails(&server, json!({})).await;
+    assert_eq!((error.kind, error.retryable, server.asked().len()), (Kind::Stream, false, 1), "{error}");
+    assert!(error.message.contains("broke off behind a complete part"), "{error}");
+    assert_eq!(session.recorder().events("thinking:delta").len(), 1, "a thought is shown once");
+}
+
+#[tokio::test]
+async fn a_service_that_refuses_to_go_on_leaves_the_first_error_to_tell() {
+    let cut = || {
+        let call = call_piece(json!("call_1"), "{\"text\": \"a");
+        vec![opened(), delta(json!({"content": "Let me look."})), call, Act::Send(b"ff\r\ndata:".to_vec())]
+    };
+    let refusal = refuses(400, &[], json!({"error": {"message": "the last message must be the user's"}}));
+    let server = FaultServer::start(vec![cut(), refusal]).await;
+    let (error, _) = fails(&server, json!({})).await;
+    assert_eq!((error.kind, error.retryable, error.status_code), (Kind::Stream, false, None), "{error}");
+    for told in ["broke off behind a complete part", "going on from there was refused", "must be the user's"]
+    {
+        assert!(error.message.contains(told), "{error}");
+    }
+    assert_eq!(server.asked().len(), 2);
+
+    let server = FaultServer::start(vec![cut(), refuses(503, &[], json!({}))]).await;
+    let (error, _) = fails(&server, json!({})).await;
+    assert_eq!((error.kind, error.retryable), (Kind::ProviderUnavailable, false), "{error}");
+    assert!(error.message.contains("broke off behind a complete part"), "{error}");
+    assert_eq!(server.asked().len(), 3);
+}
+
+#[tokio::test]
 async fn garbage_and_pages_are_told_for_what_they_are() {
     let garbage = vec![opened(), Act::Chunk("data: {\"choices\": [{]\n\n".to_owned()), Act::Last];
     let server = FaultServer::start(vec![garbage]).await;
@@ -224,7 +262,7 @@ async fn answers_without_end_are_cut_at_the_limit() {
 }
 
 /// How much memory this process holds.
-fn resident() -> u64 {
+pub(crate) fn resident() -> u64 {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return 0 };
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or_default() * 1024

@@ -4,6 +4,7 @@
 
 use std::process::Stdio;
 
+use amplifier_core::contracts::ProviderCx;
 use amplifier_protocol::llm_error::LlmErrorKind;
 use amplifier_protocol::message::{Content, Message, Role};
 use amplifier_testing::TestSession;
@@ -347,6 +348,70 @@ async fn a_turn_of_chat_completions_is_one_that_openais_client_would_have_had() 
     assert_eq!((server.sent().await.len(), answers.len()), (2, 2));
     for (number, answer) in answers.iter().enumerate() {
         assert_eq!(*answer, of_chat(&server.get(&format!("/accumulated/{number}")).await));
+    }
+}
+
+#[tokio::test]
+async fn chat_completions_in_one_piece_and_in_a_shape_are_asked_for_as_openais_types_know_it() {
+    let server = Server::start().await;
+    let schema = json!({"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"], "additionalProperties": false});
+    for given in [json!({"name": "sum", "schema": schema}), schema.clone()] {
+        let more = json!({"model": "m", "use_streaming": false,
+            "response_format": {"type": "json_schema", "schema": given, "strict": true}});
+        let session = server.session("provider-chat-completions", more).await;
+        assert_eq!(session.execute("How much?").await.unwrap(), "{\"answer\": 42}");
+        let sent = server.sent().await;
+        let body = &sent.last().unwrap()["body"];
+        let name = if given.get("name").is_some() { "sum" } else { "answer" };
+        let shape = json!({"name": name, "schema": schema, "strict": true});
+        assert_eq!(body["response_format"], json!({"type": "json_schema", "json_schema": shape}));
+        assert_eq!((body.get("stream"), body.get("stream_options")), (None, None));
+        let call = |id: &str, text: &str| json!({"type": "tool_call", "id": id, "name": "echo", "input": {"text": text}});
+        assert_eq!(
+            answers(&session).await,
+            [
+                json!([call("call_1", "1 ü \"q\""), call("call_2", "2 ü \"q\"")]),
+                json!([{"type": "text", "text": "{\"answer\": 42}"}])
+            ]
+        );
+        let told = session.recorder().of::<amplifier_protocol::event::LlmResponse>();
+        assert_eq!(told[0].usage.as_ref().map(|usage| usage.total_tokens), Some(10));
+    }
+}
+
+#[tokio::test]
+async fn every_way_to_choose_a_tool_is_told_in_shapes_that_the_vendors_know() {
+    let server = Server::start().await;
+    let named =
+        [json!({"type": "tool", "name": "echo"}), json!({"type": "function", "function": {"name": "echo"}})];
+    let must = [json!("any"), json!("required"), json!({"type": "any"})];
+    let expected = [
+        ("provider-anthropic", json!({"type": "tool", "name": "echo"}), json!({"type": "any"})),
+        ("provider-openai", json!({"type": "function", "name": "echo"}), json!("required")),
+        (
+            "provider-chat-completions",
+            json!({"type": "function", "function": {"name": "echo"}}),
+            json!("required"),
+        ),
+    ];
+    for (provider, this_one, any) in expected {
+        let session = server.session(provider, json!({"use_streaming": false})).await;
+        let asked = session.coordinator().providers().remove(0).1;
+        let all =
+            named.iter().map(|choice| (choice, &this_one)).chain(must.iter().map(|choice| (choice, &any)));
+        for (choice, expected) in all {
+            let request = crate::asking::request(json!({
+                "messages": [{"role": "user", "content": "hi"}], "tool_choice": choice,
+                "tools": [{"name": "echo", "description": "Echoes.", "parameters": {"type": "object", "properties": {}}}],
+            }));
+            let answer = asked.complete(request, &ProviderCx::default()).await;
+            assert!(answer.is_ok(), "{provider} {choice}: {answer:?}");
+            assert_eq!(
+                server.sent().await.last().unwrap()["body"]["tool_choice"],
+                *expected,
+                "{provider} {choice}"
+            );
+        }
     }
 }
 

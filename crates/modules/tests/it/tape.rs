@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use amplifier_core::contracts::{Capability, Mounted};
+use amplifier_core::cancel::CancelToken;
+use amplifier_core::contracts::{Capability, DeltaSink, Mounted, ProviderCx};
 use amplifier_core::session::ExecuteError;
+use amplifier_protocol::llm_error::LlmErrorKind;
 use amplifier_testing::{TestCoordinator, TestSession};
 use serde_json::{Value, json};
 
-use crate::fault::{Act, FaultServer, delta, opened, refuses, says};
+use crate::asking::{ask, hi};
+use crate::fault::{Act, FaultServer, delta, event, opened, refuses, says};
 use crate::kit::{built_in, object};
 use crate::stage::offer;
 
@@ -99,6 +102,64 @@ async fn a_stream_that_broke_off_breaks_off_again() {
     let (recorded, replayed) = (recorded.unwrap_err().to_string(), replayed.unwrap_err().to_string());
     assert!(recorded.contains("broke off after 4 characters"), "{recorded}");
     assert!(replayed.contains("broke off after 4 characters"), "{replayed}");
+}
+
+/// What was written down of each call: what came, and why nothing more did.
+fn takes(folder: &Path) -> Vec<(String, Option<String>)> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let take = |path: &std::path::PathBuf| {
+        let take: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let text = |key: &str| take["response"][key].as_str().map(str::to_owned);
+        (text("body").unwrap(), text("broke_off"))
+    };
+    paths.iter().map(take).collect()
+}
+
+#[tokio::test]
+async fn calls_that_fail_in_the_middle_are_recorded_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let busy = event(&json!({"error": {"code": 503, "message": "busy, sk-very-secret-key"}}));
+    let server = FaultServer::start(vec![vec![opened(), busy, Act::Hang], says("better")]).await;
+    let recording = session(&server.url(), "AMPLIFIER_RECORD", folder.path()).await;
+    assert_eq!(recording.execute("hi").await.unwrap(), "better");
+    let written = takes(folder.path());
+    assert_eq!(written.len(), 2, "{written:?}");
+    assert!(written[0].0.contains("busy") && written[0].1.as_ref().unwrap().contains("busy"), "{written:?}");
+    assert!(!format!("{written:?}").contains("very-secret"));
+    let replayed = session(NOWHERE, "AMPLIFIER_REPLAY", folder.path()).await;
+    assert_eq!(replayed.execute("hi").await.unwrap(), "better");
+    assert_eq!(replayed.recorder().count("provider:retry"), 1);
+}
+
+#[tokio::test]
+async fn calls_that_are_given_up_are_recorded_as_far_as_they_came() {
+    let folder = tempfile::tempdir().unwrap();
+    let half = vec![opened(), delta(json!({"content": "half"})), Act::Hang];
+    let server = FaultServer::start(vec![half]).await;
+    let hub = TestCoordinator::new();
+    hub.register_capability("environment.variable", variables("AMPLIFIER_RECORD", folder.path()));
+    let config = json!({"base_url": server.url(), "max_retries": 0, "timeout": 0.3});
+    hub.mount(&*built_in("provider-chat-completions").await, config).await.unwrap();
+    let (late, pieces) = ask(&*hub.providers().remove(0).1, hi()).await;
+    assert!(late.unwrap_err().message.contains("took longer than 0.3 s"));
+    assert_eq!(pieces.len(), 2);
+
+    let config = json!({"base_url": server.url(), "max_retries": 0});
+    hub.mount(&*built_in("provider-chat-completions").await, config).await.unwrap();
+    let (deltas, mut pieces) = DeltaSink::open();
+    let cancel = CancelToken::new();
+    let cx = ProviderCx { deltas, cancel: cancel.clone(), ..ProviderCx::default() };
+    let provider = hub.providers().remove(0).1;
+    let asking = tokio::spawn(async move { provider.complete(hi(), &cx).await });
+    pieces.recv().await.unwrap();
+    cancel.request_immediate();
+    assert_eq!(asking.await.unwrap().unwrap_err().kind, LlmErrorKind::Abort);
+
+    let written = takes(folder.path());
+    let reasons: Vec<_> = written.iter().map(|(_, reason)| reason.as_deref().unwrap_or_default()).collect();
+    assert_eq!(reasons, ["the answer took longer than 0.3 s", "cancelled; the connection is closed"]);
+    assert!(written.iter().all(|(body, _)| body.contains("half")), "{written:?}");
 }
 
 #[tokio::test]

@@ -101,6 +101,27 @@ async fn keys_of_older_configs_are_known_and_those_without_effect_are_told() {
                 "managed_identity_client_id": "x", "reasoning": {"effort": "low"}}),
             0,
         ),
+        (
+            "provider-ollama",
+            json!({"host": "127.0.0.1:9", "default_model": "llama3.2:3b", "max_tokens": 4096, "temperature": 0.7, "timeout": 300,
+                "auto_pull": false, "debug": true, "raw_debug": false, "num_ctx": "0", "enable_thinking": "true"}),
+            1,
+        ),
+        (
+            "provider-vllm",
+            json!({"default_model": "openai/gpt-oss-20b", "max_tokens": 4096, "temperature": null, "reasoning": "high",
+                "reasoning_summary": "detailed", "truncation": "disabled", "enable_state": false, "raw": false, "timeout": 600,
+                "stream_idle_timeout": 300, "context_window": 128_000, "max_output_tokens": "32768", "use_streaming": true,
+                "priority": 100}),
+            3,
+        ),
+        (
+            "provider-chat-completions",
+            json!({"name": "mine", "model": "default", "timeout": 300, "temperature": 0.7, "max_tokens": 4096, "max_retries": 3,
+                "min_retry_delay": 1, "max_retry_delay": 30, "use_streaming": "true", "top_p": 0.9, "stop": ["x"], "seed": "7",
+                "parallel_tool_calls": true, "priority": "100", "filtered": true, "raw": false}),
+            0,
+        ),
     ];
     for (id, config, without_effect) in older {
         let (_, _, warnings) = provider(id, &server, config).await;

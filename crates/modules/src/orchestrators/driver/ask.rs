@@ -70,8 +70,10 @@ impl Turn<'_> {
             match self.call(&chosen.name, request, &mut blocks).await {
                 Ok(response) => return self.hear(&chosen, response, blocks, round.purpose).await,
                 Err(error) => {
+                    let shown = blocks.shown();
                     let error = Box::pin(self.tell_failure(&chosen.name, error, blocks)).await;
-                    if !self.fall_back(chosen.name, &error) {
+                    // Behind half an answer that a person read, another would stand as its second half.
+                    if shown || !self.fall_back(chosen.name, &error) {
                         return Err(error.into());
                     }
                 }

@@ -148,6 +148,11 @@ impl Blocks {
         open.map(told).collect()
     }
 
+    /// Whether a person saw anything of the answer: words or thoughts, not the arguments of a call.
+    pub(super) fn shown(&self) -> bool {
+        self.0.iter().any(|block| matches!(block.kind, "text" | "thinking") && !block.so_far.is_empty())
+    }
+
     /// The text so far, as a person reads it.
     pub(super) fn text(&self) -> String {
         let texts = self.0.iter().filter(|block| block.kind == "text").map(|block| block.so_far.as_str());
@@ -229,7 +234,11 @@ mod tests {
     #[test]
     fn what_broke_off_is_told_as_such() {
         let mut blocks = Blocks::default();
+        blocks.take(StreamEvent::ToolCallStart { index: 2, id: "a".to_owned(), name: "t".to_owned() });
+        assert!(!blocks.shown(), "a call is nothing that was said");
+        let mut blocks = Blocks::default();
         blocks.take(thinking(0, "hm"));
+        assert!(blocks.shown());
         blocks.take(text(1, "so f"));
         assert_eq!(blocks.text(), "so f");
         let thought = json!({"type": "thinking", "incomplete": true, "thinking": "hm"});

@@ -19,7 +19,8 @@ pub(super) struct Config {
     pub(super) max_iterations: i64,
     /// The provider to ask, by the name it is mounted under or its module's id; without it the first of the plan.
     pub(super) default_provider: Option<String>,
-    /// The providers to ask, in order, when the one before failed; each is asked at most once in such a case.
+    /// The providers to ask, in order, when the one before failed; each is asked at most once in such a case, and none
+    /// when part of an answer was shown already.
     pub(super) fallback_providers: Vec<String>,
     /// Which failures lead to the next of `fallback_providers`.
     pub(super) fallback_on: FallbackOn,
@@ -40,9 +41,9 @@ pub(super) struct Config {
 #[serde(rename_all = "snake_case")]
 pub(super) enum FallbackOn {
     /// Those that trying again cannot cure, such as a refused key or an unknown model.
-    #[default]
     Permanent,
     /// Every one, also an outage or a rate limit that the provider's own retries did not outlast.
+    #[default]
     Any,
 }
 

@@ -8,7 +8,7 @@ use amplifier_protocol::message::{Content, Message, Role};
 use amplifier_protocol::tool::{ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::super::blocks::THOUGHT_SIGNATURE;
+use super::super::blocks::{Bytes, THOUGHT_SIGNATURE, UNSEEN, picture};
 use super::super::wire::{Ask, Delivery, History};
 use super::{Config, Replay};
 
@@ -58,8 +58,13 @@ fn messages(history: &History, config: &Config) -> Vec<Value> {
         Replay::None => history.turns.len(),
         Replay::Turn => last_prompt(history),
     };
-    let system_end = wire.len();
-    let (mut stable_end, mut images) = (system_end, Vec::new());
+    let mark_last = |wire: &mut Vec<Map<String, Value>>| {
+        if let (Some(last), true) = (wire.last_mut(), config.cache_markers) {
+            mark(last);
+        }
+    };
+    mark_last(&mut wire);
+    let (system_end, mut images) = (wire.len(), Vec::new());
     for (at, message) in history.turns.iter().enumerate() {
         if message.role != Role::Tool {
             flush(&mut wire, &mut images);
@@ -77,18 +82,12 @@ fn messages(history: &History, config: &Config) -> Vec<Value> {
             // System text stands in front; what is left of it here is a person's turn.
             Role::User | Role::System => add_user(&mut wire, user_content(&message.content), system_end),
         }
-        if at < history.stable {
-            stable_end = wire.len();
+        // Now, before what is said in passing is joined to the same message and the mark would stand behind it.
+        if at + 1 == history.stable {
+            mark_last(&mut wire);
         }
     }
     flush(&mut wire, &mut images);
-    if config.cache_markers {
-        for end in [system_end, stable_end] {
-            if let Some(message) = end.checked_sub(1).and_then(|at| wire.get_mut(at)) {
-                mark(message);
-            }
-        }
-    }
     wire.into_iter().map(Value::Object).collect()
 }
 
@@ -134,24 +133,25 @@ fn user_content(content: &Content) -> Value {
         Content::Blocks(blocks) => blocks,
     };
     if !blocks.iter().any(|block| matches!(block, ContentBlock::Image(_))) {
-        return json!(content.visible_text());
+        let text = content.visible_text();
+        return if text.is_empty() { json!(UNSEEN) } else { json!(text) };
     }
     let part = |block: &ContentBlock| match block {
         ContentBlock::Text(text) => Some(json!({"type": "text", "text": text.text})),
-        ContentBlock::Image(image) => image_part(image),
+        ContentBlock::Image(image) => Some(image_part(image)),
         _ => None,
     };
     Value::Array(blocks.iter().filter_map(part).collect())
 }
 
-fn image_part(image: &ImageBlock) -> Option<Value> {
-    let text = |key: &str| image.source.get(key).and_then(Value::as_str);
-    let url = match (text("url"), text("data")) {
-        (Some(url), _) => url.to_owned(),
-        (None, Some(data)) => format!("data:{};base64,{data}", text("media_type").unwrap_or("image/png")),
-        (None, None) => return None,
+/// A picture, or that there is one which cannot be shown.
+fn image_part(image: &ImageBlock) -> Value {
+    let url = match picture(image) {
+        Some(Bytes::Here { media_type, data }) => format!("data:{media_type};base64,{data}"),
+        Some(Bytes::At(url)) => url.to_owned(),
+        Some(Bytes::Kept(_)) | None => return json!({"type": "text", "text": UNSEEN}),
     };
-    Some(json!({"type": "image_url", "image_url": {"url": url}}))
+    json!({"type": "image_url", "image_url": {"url": url}})
 }
 
 /// Whether thoughts go back.
@@ -220,7 +220,7 @@ fn tool_result(message: &Message, images: &mut Vec<Value>) -> Map<String, Value>
     if let Content::Blocks(blocks) = &message.content {
         for block in blocks {
             if let ContentBlock::Image(image) = block {
-                images.extend(image_part(image));
+                images.push(image_part(image));
             }
         }
     }

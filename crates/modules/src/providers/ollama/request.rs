@@ -6,6 +6,7 @@ use amplifier_protocol::message::{Content, Message, Role};
 use amplifier_protocol::tool::ToolCall;
 use serde_json::{Map, Value, json};
 
+use super::super::blocks::{Bytes, UNSEEN, picture};
 use super::super::wire::{Ask, Delivery, History};
 use super::Config;
 
@@ -137,15 +138,27 @@ fn tool_call(call: &ToolCall) -> Value {
     json!({"id": call.id, "function": {"name": call.name, "arguments": arguments}})
 }
 
+/// The same with its pictures, and told of those that cannot be shown.
 fn with_images(mut wire: Value, content: &Content) -> Value {
-    let Content::Blocks(blocks) = content else { return wire };
-    let data = |block: &ContentBlock| match block {
-        ContentBlock::Image(image) => image.source.get("data").cloned(),
-        _ => None,
-    };
-    let images: Vec<_> = blocks.iter().filter_map(data).collect();
-    if let (Value::Object(fields), false) = (&mut wire, images.is_empty()) {
+    let (Content::Blocks(blocks), Value::Object(fields)) = (content, &mut wire) else { return wire };
+    let (mut images, mut unseen) = (Vec::new(), false);
+    for block in blocks {
+        let ContentBlock::Image(image) = block else { continue };
+        match picture(image) {
+            Some(Bytes::Here { data, .. }) => images.push(json!(data)),
+            // The server fetches nothing.
+            Some(Bytes::At(_) | Bytes::Kept(_)) | None => unseen = true,
+        }
+    }
+    if !images.is_empty() {
         fields.insert("images".to_owned(), Value::Array(images));
+    }
+    let text = fields.get("content").and_then(Value::as_str).unwrap_or_default();
+    let is_more = |block: &ContentBlock| !matches!(block, ContentBlock::Text(_));
+    let nothing_left = text.is_empty() && !fields.contains_key("images") && blocks.iter().any(is_more);
+    if unseen || nothing_left {
+        let told = if text.is_empty() { UNSEEN.to_owned() } else { format!("{text}\n\n{UNSEEN}") };
+        fields.insert("content".to_owned(), Value::String(told));
     }
     wire
 }

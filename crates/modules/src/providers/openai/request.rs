@@ -24,7 +24,7 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
     set("store", Some(json!(false)));
     set("max_output_tokens", ask.max_tokens().map(Value::from));
     let effort = effort(ask, config);
-    let thought = thought(ask, effort);
+    let thought = thought(ask, effort, config);
     if thought == Thought::Unwanted {
         set("temperature", ask.temperature().map(Value::from));
         set("top_p", ask.top_p().map(Value::from));
@@ -53,11 +53,7 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
 }
 
 fn effort<'a>(ask: &Ask<'a>, config: &'a Config) -> Option<&'a str> {
-    let configured = match &config.reasoning {
-        Some(Reasoning::Effort(effort)) => Some(effort.as_str()),
-        Some(Reasoning::Both { effort, .. }) => effort.as_deref(),
-        None => None,
-    };
+    let configured = config.reasoning.as_ref().and_then(Reasoning::effort);
     let wanted = ask.request.extra.get("extended_thinking") == Some(&Value::Bool(true));
     let asked = ask.request.reasoning_effort.as_deref().or(configured).or(config.reasoning_effort.as_deref());
     asked.or(wanted.then_some("high"))
@@ -71,8 +67,8 @@ enum Thought {
 }
 
 /// A model reasons because it is known to, or because it is told to.
-fn thought(ask: &Ask<'_>, effort: Option<&str>) -> Thought {
-    match (effort, reasons(ask.model)) {
+fn thought(ask: &Ask<'_>, effort: Option<&str>, config: &Config) -> Thought {
+    match (effort, reasons(ask.model, config)) {
         (Some("none"), _) | (_, Some(false)) | (None, None) => Thought::Unwanted,
         (Some(_), _) | (None, Some(true)) => Thought::Expected,
     }

@@ -90,7 +90,10 @@ impl Teller {
             request_id: Some(cx.request_id.clone()),
             usage: whole.and_then(|response| response.usage.clone()),
             error: answer.as_ref().err().map(ToString::to_string),
-            raw: whole.and_then(|response| self.shown(|| json!(response))),
+            raw: self.shown(|| match answer {
+                Ok(response) => json!(response),
+                Err(error) => json!(error),
+            }),
         };
         self.coordinator.emit(told).await;
     }

@@ -259,8 +259,18 @@ impl Body {
     pub(super) async fn settle(&mut self, broke_off: Option<String>) -> Result<(), LlmError> {
         let Some(copy) = self.copy.take() else { return Ok(()) };
         let scrub = |text: &str| copy.settings.scrub(text);
+        let broke_off = broke_off.as_deref().map(scrub);
         let given = Given::new(copy.status, &copy.headers, &copy.bytes, scrub);
         tape::record(&copy.folder, copy.asked, given.broken_off(broke_off)).await
+    }
+}
+
+/// The error of an answer that nobody reads to its end, with what came of it written down.
+pub(super) async fn given_up(body: Option<Body>, error: LlmError) -> LlmError {
+    let Some(mut body) = body else { return error };
+    match body.settle(Some(error.message.clone())).await {
+        Ok(()) => error,
+        Err(unwritten) => unwritten.caused_by(error),
     }
 }
 

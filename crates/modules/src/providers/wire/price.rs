@@ -75,16 +75,34 @@ impl Price {
             return long.price.of(usage);
         }
         let read = usage.cache_read_tokens.unwrap_or_default().min(usage.input_tokens);
+        let written = usage.cache_write_tokens.unwrap_or_default();
+        let for_an_hour = written_for_an_hour(usage).min(written);
         let parts = [
-            (usage.input_tokens - read, self.input),
-            (read, self.cache_read.unwrap_or(self.input)),
-            (usage.cache_write_tokens.unwrap_or_default(), self.cache_write.unwrap_or(self.input)),
-            (usage.output_tokens, self.output),
+            (usage.input_tokens - read, self.input, 1),
+            (read, self.cache_read.unwrap_or(self.input), 1),
+            (written - for_an_hour, self.cache_write.unwrap_or(self.input), 1),
+            // What is kept for an hour costs twice what it costs to be sent, whatever keeping it for minutes costs.
+            (for_an_hour, self.input, 2),
+            (usage.output_tokens, self.output, 1),
         ];
-        let nanos: u128 =
-            parts.iter().map(|(tokens, rate)| u128::from(*tokens) * u128::from(rate.as_nanos())).sum();
+        let nanos: u128 = parts
+            .iter()
+            .map(|(tokens, rate, times)| u128::from(*tokens) * u128::from(rate.as_nanos()) * times)
+            .sum();
+        let nanos = nanos * if is_fast(usage) { 2 } else { 1 };
         Usd::from_nanos(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
+}
+
+/// Of the tokens written to a cache those that it keeps for an hour; Anthropic tells them apart.
+fn written_for_an_hour(usage: &Usage) -> u64 {
+    let apart = usage.extra.get("cache_creation");
+    apart.and_then(|apart| apart.get("ephemeral_1h_input_tokens")?.as_u64()).unwrap_or_default()
+}
+
+/// Whether the service says that it answered in its fast mode, which costs twice as much.
+fn is_fast(usage: &Usage) -> bool {
+    usage.extra.get("speed").and_then(Value::as_str) == Some("fast")
 }
 
 /// What a session spent here, in billionths of a dollar, and whether any of it is known.
@@ -125,5 +143,22 @@ mod tests {
         assert_eq!(cost(usage(1_000, 100, 400, 200)), "0.00417");
         assert_eq!(cost(usage(2_000, 100, 0, 0)), "0.015");
         assert_eq!(super::cost("none", "unheard-of", &usage(1, 1, 0, 0), &own), None);
+    }
+
+    #[test]
+    fn an_hour_in_the_cache_and_the_fast_mode_cost_twice_as_much() {
+        let told = |extra: Value| {
+            let Value::Object(extra) = extra else { panic!() };
+            let usage = Usage { extra, ..usage(1_000, 100, 400, 200) };
+            super::cost("anthropic", "claude-opus-4-8", &usage, &BTreeMap::new()).unwrap().to_string()
+        };
+        // 600 at 5, 400 at 0.5, 200 written, 100 at 25.
+        assert_eq!(told(json!({"speed": "standard"})), "0.00695");
+        let some =
+            json!({"cache_creation": {"ephemeral_5m_input_tokens": 50, "ephemeral_1h_input_tokens": 150}});
+        assert_eq!(told(some), "0.0075125");
+        assert_eq!(told(json!({"speed": "fast"})), "0.0139");
+        let absurd = json!({"cache_creation": {"ephemeral_1h_input_tokens": 9_000}});
+        assert_eq!(told(absurd), "0.0077", "no more than was written");
     }
 }

@@ -1,6 +1,7 @@
 //! The `Provider` that every service gets: mends, asks, tries again, tells, and answers.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,9 +10,7 @@ use amplifier_core::contracts::{Mounted, Provider, ProviderCx, TaskFailure};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::chat::{ChatRequest, ChatResponse};
-use amplifier_protocol::content::ContentBlock;
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
-use amplifier_protocol::message::{Content, Message, Role};
 use amplifier_protocol::provider::{ModelInfo, ProviderInfo};
 use amplifier_protocol::stream::StreamEvent;
 use amplifier_protocol::tool::ToolCall;
@@ -22,15 +21,17 @@ use tokio::time::Instant;
 use super::answer::{Answer, Broken};
 use super::environment;
 use super::events::{BlockTeller, ProviderConcurrency, Teller};
-use super::exchange::{Exchange, Incoming};
+use super::exchange::{self, Body, Exchange, Incoming};
+use super::listening::{Listening, Progress, is_said};
 use super::price::Spent;
-use super::repair::{History, repair};
+use super::repair::repair;
 use super::retry::{BEAT, pause, stopped};
 use super::sse::Cutter;
-use super::{
-    About, Ask, Call, Delivery, Learnt, Piece, Resumes, Service, Settings, errors, models, price, retry,
-};
+use super::{About, Ask, Call, Delivery, Learnt, Resumes, Service, Settings, errors, models, price, retry};
 
+/// While an answer is waited for within its time-outs, a sign of life this often: seldom enough for a stall to be told, and
+/// for a plan to set a shorter deadline.
+const ALIVE: Duration = Duration::from_secs(60);
 /// How long a service may take to tell about a model.
 const PROBE: Duration = Duration::from_secs(5);
 
@@ -43,14 +44,6 @@ pub(crate) struct WireProvider<S> {
     teller: Teller,
     spent: Arc<Spent>,
     learnt: Mutex<HashMap<String, Arc<Learnt>>>,
-}
-
-/// What tries leave to those after them.
-struct Progress {
-    history: History,
-    kept: Vec<ContentBlock>,
-    base: u32,
-    began: bool,
 }
 
 impl<S: Service> WireProvider<S> {
@@ -141,7 +134,7 @@ impl<S: Service> WireProvider<S> {
         if !missing.is_empty() {
             Box::pin(self.teller.repaired(&missing)).await;
         }
-        let mut progress = Progress { history, kept: Vec::new(), base: 0, began: false };
+        let mut progress = Progress::new(history);
         let (policy, began) = (self.settings.policy(), Instant::now());
         for tries_before in 0.. {
             cx.pulse.beat();
@@ -152,7 +145,7 @@ impl<S: Service> WireProvider<S> {
             let longest = self.settings.max_retry_after.get();
             let bounds = retry::Bounds { left: self.left(request, began), longest };
             let Some(delay) = retry::wait(&policy, tries_before, &error, &bounds, retry::chance()) else {
-                return Err(error);
+                return Err(progress.told(error));
             };
             let (attempt, most) = (tries_before + 1, policy.max_retries);
             self.teller.retry(self.model(request), attempt, most, delay, &error).await;
@@ -184,15 +177,11 @@ impl<S: Service> WireProvider<S> {
             let call = self.proven(self.service.call(&ask)?, cx).await?;
             let _place = self.enter(model, cx).await?;
             self.teller.request(&ask, &call, cx).await;
-            let exchange = self.exchange(&call, delivery, &mut listening);
-            let patience = self.settings.timeout.get();
-            tokio::select! {
-                result = exchange => result,
-                () = tokio::time::sleep(patience) => {
-                    let message = format!("the answer took longer than {:.1} s", patience.as_secs_f64());
-                    Err(LlmError::new(LlmErrorKind::Timeout, message))
-                }
-                () = cx.cancel.cancelled(CancelLevel::Immediate) => Err(stopped()),
+            let mut body = None;
+            let exchange = self.exchange(&call, delivery, &mut listening, &mut body);
+            match self.bounded(exchange, cx).await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(exchange::given_up(body, error).await),
             }
         };
         let result = match result {
@@ -210,6 +199,28 @@ impl<S: Service> WireProvider<S> {
         let result = result.map_err(|error| self.signed(self.service.judge(error), model));
         self.teller.response(model, &result, began.elapsed(), cx).await;
         result
+    }
+
+    /// The exchange within the time of one try, with signs of life: a service that takes as long as it may is not lost.
+    async fn bounded(
+        &self,
+        exchange: impl Future<Output = Result<(), LlmError>>,
+        cx: &ProviderCx,
+    ) -> Result<(), LlmError> {
+        let patience = self.settings.timeout.get();
+        let (mut exchange, mut late) = (pin!(exchange), pin!(tokio::time::sleep(patience)));
+        let mut beat = tokio::time::interval_at(Instant::now() + ALIVE, ALIVE);
+        loop {
+            tokio::select! {
+                result = &mut exchange => return result,
+                _ = beat.tick() => cx.pulse.beat(),
+                () = &mut late => {
+                    let message = format!("the answer took longer than {:.1} s", patience.as_secs_f64());
+                    return Err(LlmError::new(LlmErrorKind::Timeout, message));
+                }
+                () = cx.cancel.cancelled(CancelLevel::Immediate) => return Err(stopped()),
+            }
+        }
     }
 
     /// The call with a token, where the service takes one.
@@ -237,7 +248,7 @@ impl<S: Service> WireProvider<S> {
         let told = ProviderConcurrency { provider, model, active_requests, waiting_requests, max_concurrent };
         self.teller.waiting(told).await;
         let mut beat = tokio::time::interval(BEAT);
-        let mut place = std::pin::pin!(self.exchange.line.enter());
+        let mut place = pin!(self.exchange.line.enter());
         loop {
             tokio::select! {
                 place = &mut place => return Ok(place),
@@ -248,14 +259,16 @@ impl<S: Service> WireProvider<S> {
         }
     }
 
-    /// The call and its answer, piece by piece to who listens.
+    /// The call and its answer, piece by piece to who listens. The body stays with the caller, who may give it up.
     async fn exchange(
         &self,
         call: &Call,
         delivery: Delivery,
         listening: &mut Listening<'_>,
+        incoming: &mut Option<Body>,
     ) -> Result<(), LlmError> {
-        let Incoming { headers, mut body } = self.exchange.open(call, delivery).await?;
+        let Incoming { headers, body } = self.exchange.open(call, delivery).await?;
+        let body = incoming.insert(body);
         let kind = errors::content_type(&headers);
         let mut reader = self.service.reader();
         let is_stream = kind.contains("event-stream") || kind.contains("ndjson") || kind.contains("jsonl");
@@ -333,16 +346,15 @@ impl<S: Service> WireProvider<S> {
                 (progress.kept, progress.base) = (kept, base);
                 error
             }
-            Broken::Behind { kept, base } if self.service.resumes() == Resumes::BehindWholeBlocks => {
-                let mut so_far = Message::new(Role::Assistant, Content::Blocks(kept.clone()));
-                so_far.metadata.insert("incomplete".to_owned(), Value::Bool(true));
-                progress.history.turns.retain(|message| !message.metadata.contains_key("incomplete"));
-                progress.history.turns.push(Arc::new(so_far));
-                (progress.kept, progress.base) = (kept, base);
+            // Behind thoughts alone nothing can be gone on with: they would be thought, and shown, again.
+            Broken::Behind { kept, base }
+                if self.service.resumes() == Resumes::BehindWholeBlocks && kept.iter().any(is_said) =>
+            {
+                progress.go_on_behind(kept, base, error.clone());
                 error
             }
-            Broken::Behind { .. } => told_in_part(error, None),
-            Broken::Shown { characters } => told_in_part(error, Some(characters)),
+            Broken::Behind { .. } => progress.over(error, None),
+            Broken::Shown { characters } => progress.over(error, Some(characters)),
         }
     }
 
@@ -351,51 +363,6 @@ impl<S: Service> WireProvider<S> {
         let message = self.settings.scrub(&error.message);
         LlmError { provider: Some(self.about.id.clone()), model: Some(model.to_owned()), message, ..error }
     }
-}
-
-/// An answer that forms, and those who hear of it.
-struct Listening<'a> {
-    answer: Answer,
-    blocks: BlockTeller<'a>,
-    began: &'a mut bool,
-    cx: &'a ProviderCx,
-}
-
-impl Listening<'_> {
-    async fn take(&mut self, pieces: Vec<Piece>) {
-        for piece in pieces {
-            let events = self.answer.take(piece);
-            self.tell(events).await;
-        }
-    }
-
-    /// Passes events on to whoever listens, and notes what was shown.
-    async fn tell(&mut self, events: Vec<StreamEvent>) {
-        if events.is_empty() || !self.cx.deltas.is_open() {
-            return;
-        }
-        if !*self.began {
-            *self.began = true;
-            self.cx.send(StreamEvent::MessageStart).await;
-        }
-        for event in events {
-            if let StreamEvent::TextDelta { text, .. } | StreamEvent::ThinkingDelta { text, .. } = &event {
-                self.answer.showed(text.chars().count());
-            }
-            self.blocks.tell(&event).await;
-            self.cx.send(event).await;
-        }
-    }
-}
-
-/// An error that cannot be tried again, because part of the answer was shown already.
-fn told_in_part(error: LlmError, characters: Option<usize>) -> LlmError {
-    let came = match characters {
-        Some(count) => format!("after {count} characters"),
-        None => "behind a complete part".to_owned(),
-    };
-    let message = format!("the answer broke off {came}: {}", error.message);
-    LlmError { retryable: false, message, ..error }
 }
 
 #[async_trait]

@@ -7,8 +7,11 @@ use amplifier_core::session::ExecuteError;
 use amplifier_protocol::event::{ProviderError, ProviderRequest, TurnStatus};
 use amplifier_protocol::hook::{HookAction, HookResult, Injection, InjectionRole};
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
-use amplifier_testing::{MockTool, ScriptedProvider, Step};
+use amplifier_testing::{MockTool, ScriptedProvider, Step, TestSession};
 use serde_json::{Value, json};
+
+use crate::fault::{Act, FaultServer, delta, opened, refuses};
+use crate::kit::built_in;
 
 use super::stage::{LOOPS, Open, Stage, calls, object};
 
@@ -70,16 +73,59 @@ async fn when_every_provider_failed_the_last_error_travels() {
 }
 
 #[tokio::test]
-async fn a_failure_that_may_pass_leads_on_only_when_the_config_says_so() {
-    let outage = || LlmError::new(LlmErrorKind::ProviderUnavailable, "down");
-    for id in LOOPS {
-        let (patient, good) = stage(id, outage(), json!({"fallback_providers": ["good"]}));
-        let open = patient.open().await;
-        assert!(open.session.execute("hi").await.is_err(), "{id}");
-        assert_eq!(good.request_count(), 0);
-        let config = json!({"fallback_providers": ["good"], "fallback_on": "any"});
-        assert_eq!(stage(id, outage(), config).0.play().await.1, "done", "{id}");
+async fn a_failure_that_may_pass_leads_on_unless_the_config_says_otherwise() {
+    for kind in [LlmErrorKind::ProviderUnavailable, LlmErrorKind::RateLimit, LlmErrorKind::Network] {
+        let passing = || LlmError::new(kind, "down");
+        for id in LOOPS {
+            let chain = json!({"fallback_providers": ["good"]});
+            assert_eq!(stage(id, passing(), chain).0.play().await.1, "done", "{id}");
+            let config = json!({"fallback_providers": ["good"], "fallback_on": "permanent"});
+            let (patient, good) = stage(id, passing(), config);
+            let open = patient.open().await;
+            assert!(open.session.execute("hi").await.is_err(), "{id}");
+            assert_eq!(good.request_count(), 0);
+        }
     }
+}
+
+/// A streamed turn whose first provider meets these answers, and how often the second was asked.
+async fn streamed(script: Vec<Vec<Act>>) -> (Result<String, String>, usize) {
+    let server = FaultServer::start(script).await;
+    let good = spare("good", ["the whole answer"]);
+    let chain = object(json!({"default_provider": "chat-completions", "fallback_providers": ["good"]}));
+    let config = json!({"base_url": server.url(), "model": "m", "max_retries": 1, "min_retry_delay": 0.001});
+    let session = TestSession::builder()
+        .module_with(built_in("loop-streaming").await, chain)
+        .module(built_in("context-simple").await)
+        .module_with(built_in("provider-chat-completions").await, object(config))
+        .provider(good.clone())
+        .open()
+        .await
+        .unwrap();
+    let answer = session.execute("hi").await.map_err(|error| error.to_string());
+    (answer, good.request_count())
+}
+
+#[tokio::test]
+async fn behind_half_an_answer_that_was_shown_nobody_else_is_asked() {
+    let cut = |shown: &[Value]| {
+        let shown = shown.iter().cloned().map(delta);
+        [vec![opened()], shown.collect(), vec![Act::Send(b"40\r\ndata".to_vec())]].concat()
+    };
+    let nothing = cut(&[json!({"role": "assistant"})]);
+    assert_eq!(streamed(vec![nothing]).await, (Ok("the whole answer".to_owned()), 1));
+
+    let half = cut(&[json!({"content": "The whole ans"})]);
+    let (answer, asked) = streamed(vec![half]).await;
+    assert!(answer.unwrap_err().contains("broke off after 13 characters"));
+    assert_eq!(asked, 0, "the half would stand in front of the whole");
+
+    let call = json!({"index": 0, "id": "a", "function": {"name": "t", "arguments": "{\"x"}});
+    let behind = cut(&[json!({"content": "Let me look."}), json!({"tool_calls": [call]})]);
+    let (answer, asked) = streamed(vec![behind, refuses(503, &[], json!({}))]).await;
+    let told = answer.unwrap_err();
+    assert!(told.contains("broke off behind a complete part") && told.contains("status 503"), "{told}");
+    assert_eq!(asked, 0, "also when the provider tried to go on and could not");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ from anthropic.types.beta.beta_content_block_param import BetaContentBlockParam
 from anthropic.types.content_block_param import ContentBlockParam
 from anthropic.types.model_info import ModelInfo
 from openai.types.chat import completion_create_params as completions
-from openai.types.chat import ChatCompletionChunk
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.model import Model
 from openai.types.responses import Response, ResponseStreamEvent
 from openai.types.responses import response_create_params as responses
@@ -207,24 +207,47 @@ def openai_stream(body):
     return b"".join(event_bytes(OPENAI_EVENT, event, True) for event in numbered)
 
 
-def chat_stream(body):
+CHAT_USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+
+
+def chat_answer(body):
+    """The arguments of the calls, and what is said where there are none."""
     has_results = any(message.get("tool_call_id") in CALLS for message in body["messages"])
-    deltas = [{"role": "assistant", "content": ""}]
     if body.get("tools") and not has_results:
-        for n in (1, 2):
-            call = {"index": n - 1, "id": f"call_{n}", "type": "function", "function": {"name": "echo", "arguments": ""}}
-            deltas.append({"tool_calls": [call]})
-            given = pieces(json.dumps({"text": f"{n} \u00fc \"q\""}, ensure_ascii=False), 3)
-            deltas += [{"tool_calls": [{"index": n - 1, "function": {"arguments": piece}}]} for piece in given]
-        reason = "tool_calls"
-    else:
-        deltas += [{"content": piece} for piece in pieces("It is \U0001f600 done.")]
-        reason = "stop"
+        return [json.dumps({"text": f"{n} \u00fc \"q\""}, ensure_ascii=False) for n in (1, 2)], None
+    shaped = body.get("response_format", {}).get("type") == "json_schema"
+    return [], '{"answer": 42}' if shaped else "It is \U0001f600 done."
+
+
+def chat_completion(body):
+    calls, said = chat_answer(body)
+    message = {"role": "assistant", "content": said, "refusal": None}
+    if calls:
+        message["tool_calls"] = [
+            {"id": id, "type": "function", "function": {"name": "echo", "arguments": given}} for id, given in zip(CALLS, calls)
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop", "logprobs": None}
+    whole = {
+        "id": f"chatcmpl-{len(SENT)}", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice],
+        "usage": CHAT_USAGE,
+    }
+    read = ChatCompletion.model_validate(whole).model_dump(mode="json", exclude_unset=True)
+    return json.dumps(read, ensure_ascii=False).encode()
+
+
+def chat_stream(body):
+    calls, said = chat_answer(body)
+    deltas = [{"role": "assistant", "content": ""}]
+    for n, arguments in enumerate(calls):
+        call = {"index": n, "id": CALLS[n], "type": "function", "function": {"name": "echo", "arguments": ""}}
+        deltas.append({"tool_calls": [call]})
+        deltas += [{"tool_calls": [{"index": n, "function": {"arguments": piece}}]} for piece in pieces(arguments, 3)]
+    deltas += [{"content": piece} for piece in pieces(said or "")]
+    reason = "tool_calls" if calls else "stop"
     head = {"id": f"chatcmpl-{len(SENT)}", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
     chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
-    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-    chunks.append({**head, "choices": [], "usage": usage})
+    chunks.append({**head, "choices": [], "usage": CHAT_USAGE})
     read = [ChatCompletionChunk.model_validate(chunk).model_dump(mode="json", exclude_unset=True) for chunk in chunks]
     return b"".join(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in read) + b"data: [DONE]\n\n"
 
@@ -240,7 +263,7 @@ def answer(vendor, body, streamed):
         if streamed:
             return openai_stream(body)
         return json.dumps(openai_response(body, openai_items(body), "completed"), ensure_ascii=False).encode()
-    return chat_stream(body)
+    return chat_stream(body) if streamed else chat_completion(body)
 
 
 def accumulated(number, port):
