@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::node::Node;
+
 /// A text that was read, kept for messages that show the line they speak of.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourceFile {
@@ -114,6 +116,8 @@ pub struct Overridden {
     pub place: Place,
     /// What it had been.
     pub value: Value,
+    /// The list or mapping it had been: its parts have places and histories of their own. Nothing for a single value.
+    pub parts: Option<Arc<Node>>,
 }
 
 #[cfg(test)]
