@@ -10,10 +10,13 @@
 )]
 
 mod bundles;
+mod children;
 mod hand;
 mod journal;
 mod kills;
+mod places;
 mod prompts;
+mod registry;
 mod sessions;
 mod spawns;
 mod store;
