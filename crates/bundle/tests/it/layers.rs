@@ -168,10 +168,10 @@ fn did(layer: &Said, before: &Now, way: &[String]) -> Did {
             None => return if fresh { Did::Removed } else { Did::Nothing },
         }
     }
-    let merges = match (&at.what, before.at(way)) {
-        (What::Keys(_), Some(Now::Keys(_))) | (What::Items(_), Some(Now::Items(_))) => true,
-        _ => false,
-    };
+    let merges = matches!(
+        (&at.what, before.at(way)),
+        (What::Keys(_), Some(Now::Keys(_))) | (What::Items(_), Some(Now::Items(_)))
+    );
     match at.mark {
         Mark::Delete => Did::Removed,
         Mark::Merge if merges && !fresh => Did::Added,
@@ -223,7 +223,7 @@ fn judge(
     }
     match index {
         Some(index) => (items[index].1, lost),
-        None => (owner.expect("somebody set it"), lost),
+        None => (owner.unwrap(), lost),
     }
 }
 

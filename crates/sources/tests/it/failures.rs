@@ -81,13 +81,13 @@ fn clearing_child() {
 }
 
 /// Clears the cache as somebody who may not do everything; gives what was said.
-fn clear(world: &World, superuser: bool) -> String {
+fn clear(world: &World) -> String {
     let program = world.path("tests");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let mut command = Command::new(&program);
     command.args(["--exact", "failures::clearing_child", "--nocapture", "--test-threads", "1"]);
     command.env(VARIABLE, world.path(""));
-    if superuser {
+    if is_superuser(world) {
         command.uid(NOBODY).gid(NOBODY);
     }
     let output = command.output().unwrap();
@@ -97,6 +97,11 @@ fn clear(world: &World, superuser: bool) -> String {
 }
 
 const NOBODY: u32 = 65_534;
+
+/// Whether nothing is forbidden to whoever runs the tests.
+fn is_superuser(world: &World) -> bool {
+    std::fs::metadata(world.path("home")).unwrap().uid() == 0
+}
 
 /// Gives a whole tree to somebody.
 fn give(path: &Path, owner: u32) {
@@ -113,7 +118,7 @@ async fn an_entry_that_was_made_read_only_is_removed_and_one_that_stays_is_named
     let commit = repo.commit(&[("a/b/c.txt", "1"), ("top.txt", "2")]);
     fetch(&world.fetcher(), &repo.uri("@main"), &world.cx()).await.unwrap();
     std::fs::set_permissions(world.path(""), PermissionsExt::from_mode(0o755)).unwrap();
-    let superuser = std::fs::metadata(world.path("home")).unwrap().uid() == 0;
+    let superuser = is_superuser(&world);
     let entry = world.path("cache/git").join(&commit);
     let protect = || {
         for part in ["a/b/c.txt", "a/b", "a", "top.txt", ""] {
@@ -126,7 +131,7 @@ async fn an_entry_that_was_made_read_only_is_removed_and_one_that_stays_is_named
         give(&world.path("cache"), NOBODY);
     }
     protect();
-    assert_eq!(clear(&world, superuser), "removed 1");
+    assert_eq!(clear(&world), "removed 1");
     assert!(!entry.exists());
     assert_eq!(names(world.path("cache/git/.temp")), [""; 0]);
     // Only a superuser can make something that somebody else cannot remove.
@@ -134,7 +139,7 @@ async fn an_entry_that_was_made_read_only_is_removed_and_one_that_stays_is_named
         fetch(&world.fetcher(), &repo.uri("@main"), &world.cx()).await.unwrap();
         give(&world.path("cache"), NOBODY);
         chown(entry.join("a/b"), Some(0), Some(0)).unwrap();
-        let said = clear(&world, superuser);
+        let said = clear(&world);
         assert!(said.starts_with("failed ") && said.contains("/cache/git/"), "{said}");
     }
 }
