@@ -17,6 +17,7 @@ mod cache;
 mod chat;
 mod chat_commands;
 mod config;
+mod credentials;
 mod demo;
 mod desk;
 mod doctor;
@@ -25,6 +26,7 @@ mod help;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod init;
+mod keyring;
 mod kills;
 mod llama;
 mod llama_vendors;
