@@ -209,7 +209,7 @@ async fn a_server_that_is_down_for_a_moment_is_asked_again() {
 async fn a_hint_that_hides_its_credential_finds_what_was_written_or_asks_a_helper() {
     let world = World::new();
     world.repo("repos/one").commit(&[("a.md", "a\n")]);
-    let server = Server::start(guarded(git(&world, &world.path("repos")))).await;
+    let server = Server::start(guarded(git(&world.path("repos"), world.variables()))).await;
     let written: SourceUri = format!("git+{}@main", server.url("/one/.git"))
         .replacen("://", &format!("://u:{PASSWORD}@"), 1)
         .parse()
