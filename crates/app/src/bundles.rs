@@ -184,7 +184,7 @@ pub async fn lock(reference: &str, access: &Access) -> Result<(PathBuf, usize), 
     let bundle = prepare_bundle(reference, access, options).await?;
     lockfile::folder_of(&bundle)?;
     if !bundle.missing.is_empty() {
-        return Err(BundleFault::Modules { problems: bundle.missing });
+        return Err(BundleFault::Modules { of: bundle.fetched, problems: bundle.missing });
     }
     let lock = lockfile::closure(&bundle).await?;
     Ok((lockfile::write(&bundle, &lock)?, lock.sources.len()))

@@ -5,11 +5,12 @@
 //! shown: its modules come from the cache, else git's own helpers are asked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use amplifier_bundle::include::Graph;
 use amplifier_bundle::node::{Mapping, Node, NodeValue};
 use amplifier_bundle::notice::{Code, Notice};
-use amplifier_bundle::origin::Place;
+use amplifier_bundle::origin::{Overridden, Place};
 use amplifier_bundle::plan::PlanDraft;
 use amplifier_protocol::locate::join;
 use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
@@ -64,8 +65,10 @@ impl Credentials {
                         notices.push(told(&node.place, &shown));
                         *text = shown;
                     }
-                    let lost = node.overrode.iter_mut().map(|lost| &mut lost.value);
-                    lost.for_each(|value| self.hide_text(value));
+                    for lost in &mut node.overrode {
+                        self.hide_text(&mut lost.value);
+                        self.hide_parts(lost);
+                    }
                 }
                 _ => self.hide_node(node, notices),
             }
@@ -75,11 +78,19 @@ impl Credentials {
     fn hide_node(&mut self, node: &mut Node, notices: &mut Vec<Notice>) {
         for lost in &mut node.overrode {
             self.hide_json(&mut lost.value, "", &mut Vec::new());
+            self.hide_parts(lost);
         }
         match &mut node.value {
             NodeValue::Map(mapping) => self.hide_mapping(mapping, notices),
             NodeValue::List(items) => items.iter_mut().for_each(|item| self.hide_node(item, notices)),
             _ => {}
+        }
+    }
+
+    /// What was overridden as a whole is explained part by part.
+    fn hide_parts(&mut self, lost: &mut Overridden) {
+        if let Some(parts) = &mut lost.parts {
+            self.hide_node(Arc::make_mut(parts), &mut Vec::new());
         }
     }
 

@@ -17,7 +17,7 @@ use crate::bundle::{Access, Bundle, ContextForm, Head, HeadKind, Include, Module
 use crate::error::BundleError;
 use crate::home::Home;
 use crate::include::{Edge, Graph, LoadLimits, Namespace};
-use crate::node::{Mark, Node, mapping_to_json};
+use crate::node::{Mark, Node};
 use crate::notice::Notice;
 use crate::origin::{Overridden, Place};
 
@@ -277,7 +277,7 @@ impl Composed {
         self.models.extend(over.models);
         self.instruction = match (self.instruction, over.instruction) {
             (Some(below), Some(mut over)) => {
-                let lost = Overridden { place: below.text.place, value: below.text.text.into() };
+                let lost = Node::text(below.text.text, &below.text.place).overridden();
                 merge::remember(&mut over.overrode, below.overrode, Some(lost), &over.text.place);
                 Some(over)
             }
@@ -303,21 +303,17 @@ fn merge_head(head: &mut Head, over: Head) {
 }
 
 fn merge_agents(agents: &mut IndexMap<String, Agent>, over: IndexMap<String, Agent>, mark: Mark) {
-    if mark != Mark::Merge {
-        agents.clear();
-    }
+    // Those that nobody lists any more go; the others only change.
+    let mut replaced = if mark == Mark::Merge { IndexMap::new() } else { std::mem::take(agents) };
     for (name, mut agent) in over {
-        if let Some(below) = agents.get_mut(&name) {
-            let lost = Overridden {
-                place: below.entry.place.clone(),
-                value: mapping_to_json(&below.entry.definition).into(),
-            };
+        let below = agents.get_mut(&name).map(|below| (std::mem::take(&mut below.overrode), &below.entry));
+        let gone = replaced.get_mut(&name).map(|below| (std::mem::take(&mut below.overrode), &below.entry));
+        if let Some((older, entry)) = below.or(gone) {
+            let lost = Node::map(entry.definition.clone(), &entry.place).overridden();
             let place = agent.entry.place.clone();
-            merge::remember(&mut agent.overrode, std::mem::take(&mut below.overrode), Some(lost), &place);
-            *below = agent;
-        } else {
-            agents.insert(name, agent);
+            merge::remember(&mut agent.overrode, older, Some(lost), &place);
         }
+        agents.insert(name, agent);
     }
 }
 

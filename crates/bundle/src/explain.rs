@@ -103,16 +103,44 @@ impl<'n> Walk<'n> {
     }
 
     fn leaf(&mut self, node: &Node) {
-        let mut overrode = Vec::new();
-        for (depth, lost) in &self.above {
+        let mut lost = Vec::new();
+        for (depth, whole) in &self.above {
             let below = self.path.get(*depth..).unwrap_or_default();
-            if let Some(value) = look(&lost.value, below) {
-                overrode.push(Overridden { place: lost.place.clone(), value: value.clone() });
+            if let Some(parts) = &whole.parts {
+                collect(parts, below, &mut lost);
             }
         }
-        overrode.extend(node.overrode.iter().cloned());
+        lost.extend(node.overrode.iter().cloned());
+        let mut overrode: Vec<Overridden> = Vec::with_capacity(lost.len());
+        for item in lost {
+            if item.place != node.place && overrode.iter().all(|known| known.place != item.place) {
+                overrode.push(item);
+            }
+        }
         let (path, value) = (self.path.clone(), node.to_json());
         self.settings.push(Setting { path, value, place: node.place.clone(), overrode });
+    }
+}
+
+/// Everything that had stood at a way below a node, oldest first, in the node itself last.
+fn collect(node: &Node, way: &[Step], into: &mut Vec<Overridden>) {
+    let Some((step, rest)) = way.split_first() else {
+        into.extend(node.overrode.iter().cloned());
+        if node.mark != Mark::Delete {
+            into.push(node.clone().overridden());
+        }
+        return;
+    };
+    for whole in node.overrode.iter().filter_map(|lost| lost.parts.as_ref()) {
+        collect(whole, way, into);
+    }
+    let part = match (step, &node.value) {
+        (Step::Key(key), NodeValue::Map(mapping)) => mapping.get(key).map(|entry| &entry.node),
+        (Step::Index(index), NodeValue::List(items)) => present(items).nth(*index),
+        _ => None,
+    };
+    if let Some(part) = part.filter(|_| node.mark != Mark::Delete) {
+        collect(part, rest, into);
     }
 }
 
@@ -123,13 +151,6 @@ pub(crate) fn present(items: &[Node]) -> impl Iterator<Item = &Node> {
 
 fn has_present(mapping: &Mapping) -> bool {
     mapping.values().any(|entry| entry.node.mark != Mark::Delete)
-}
-
-fn look<'v>(value: &'v Value, path: &[Step]) -> Option<&'v Value> {
-    path.iter().try_fold(value, |at, step| match step {
-        Step::Key(key) => at.get(key),
-        Step::Index(index) => at.get(index),
-    })
 }
 
 /// Builds the value that the settings describe.

@@ -2,6 +2,8 @@
 //!
 //! A node knows nothing of bundles. Reading text into nodes is `yaml.rs`, merging them is `compose.rs`.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use serde_json::{Map, Number, Value};
 
@@ -153,6 +155,14 @@ impl Node {
             }
             NodeValue::Map(mapping) => Value::Object(mapping_to_json(mapping)),
         }
+    }
+
+    /// What remains of it when something takes its place. What it overrode itself is not part of that.
+    pub fn overridden(mut self) -> Overridden {
+        self.overrode.clear();
+        let (place, value) = (self.place.clone(), self.to_json());
+        let has_parts = matches!(&self.value, NodeValue::List(_) | NodeValue::Map(_));
+        Overridden { place, value, parts: has_parts.then(|| Arc::new(self)) }
     }
 
     /// How many nodes it holds, itself included.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::home::starred;
+use crate::node::Node;
 
 /// A text that was read, kept for messages that show the line they speak of.
 #[derive(Debug, PartialEq, Eq)]
@@ -116,6 +117,8 @@ pub struct Overridden {
     pub place: Place,
     /// What it had been.
     pub value: Value,
+    /// The list or mapping it had been: its parts have places and histories of their own. Nothing for a single value.
+    pub parts: Option<Arc<Node>>,
 }
 
 #[cfg(test)]

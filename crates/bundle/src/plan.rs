@@ -109,7 +109,7 @@ pub fn draft(composed: &Composed, agents: IndexMap<String, Node>) -> PlanDraft {
     }
     if let Some(spawn) = &composed.spawn
         && spawn.mark != Mark::Delete
-        && spawn.as_map().is_some_and(|mapping| !mapping.is_empty())
+        && spawn.as_map().is_some_and(|mapping| mapping.values().any(|entry| entry.node.mark != Mark::Delete))
     {
         put(&mut root, "spawn", spawn.clone());
     }

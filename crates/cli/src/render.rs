@@ -213,20 +213,28 @@ fn painted(line: &str) -> String {
 
 /// An error with every cause, and what can be done about it.
 pub fn error(error: &(dyn Error + 'static), hint: Option<&str>) {
-    note(&format!("error: {error}"));
+    let mut texts = chain(error).into_iter();
+    texts.by_ref().take(1).for_each(|text| note(&format!("error: {text}")));
+    texts.for_each(|text| note(&format!("  caused by: {text}")));
+    if let Some(hint) = hint {
+        note(&format!("  hint: {hint}"));
+    }
+}
+
+/// An error and its causes; a cause that the one above has said already is left out.
+pub fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
+    let mut texts = vec![error.to_string()];
     let mut said = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let text = cause.to_string();
         if !said.ends_with(&text) {
-            note(&format!("  caused by: {text}"));
+            texts.push(text.clone());
         }
         said = text;
         source = cause.source();
     }
-    if let Some(hint) = hint {
-        note(&format!("  hint: {hint}"));
-    }
+    texts
 }
 
 /// Shows messages of hooks on standard error.

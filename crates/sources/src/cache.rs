@@ -128,11 +128,12 @@ impl Cache {
             // Away in one step, so that nobody finds half of it; its removal may then take its time.
             let scratch = Scratch::create(&self.store_path(entry.store))?;
             let aside = scratch.path().join("removed");
-            std::fs::rename(&entry.path, &aside).map_err(FetchError::in_cache("remove", &entry.path))?;
+            put_aside(&entry.path, &aside).map_err(FetchError::in_cache("remove", &entry.path))?;
             for path in [self.record_path(entry.store, &entry.key), self.files_path(entry.store, &entry.key)]
             {
                 remove_if_there(&path)?;
             }
+            scratch::remove_tree(&aside).map_err(FetchError::in_cache("remove", &aside))?;
             cleared.removed.push(entry);
         }
         for store in Store::ALL {
@@ -289,6 +290,17 @@ fn names_in(folder: &Path) -> Result<Vec<String>, FetchError> {
         names.extend(entry.map_err(at())?.file_name().into_string().ok());
     }
     Ok(names)
+}
+
+/// Moves an entry away. A folder that its owner may not change cannot be moved either.
+fn put_aside(entry: &Path, aside: &Path) -> io::Result<()> {
+    match std::fs::rename(entry, aside) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            scratch::make_writable(entry)?;
+            std::fs::rename(entry, aside)
+        }
+        ended => ended,
+    }
 }
 
 fn remove_if_there(path: &Path) -> Result<(), FetchError> {

@@ -9,7 +9,8 @@
 //! | a conversation | [`MockContextManager`] |
 //! | a loop | [`ScriptedOrchestrator`], [`SmallLoop`] |
 //! | what was said on the way | [`EventRecorder`], [`RecordingDisplay`], [`ScriptedApproval`], [`MemoryJournal`] |
-//! | time | [`ManualClock`] |
+//! | time | [`ManualClock`], [`until`], [`block_until`] |
+//! | a server on the loopback, of pages or of repositories | [`http::Server`], [`http::git`] |
 //!
 //! A dev-dependency only: what breaks here may panic, because a broken test should.
 
@@ -21,6 +22,7 @@ pub mod conformance;
 mod context;
 mod coordinator;
 mod display;
+pub mod http;
 mod journal;
 mod kernel;
 mod mock_provider;
@@ -33,6 +35,7 @@ mod session;
 mod small_loop;
 mod small_tools;
 mod sync;
+mod wait;
 pub mod wire;
 
 pub use approval::ScriptedApproval;
@@ -51,3 +54,4 @@ pub use scripted_provider::{Exhausted, ScriptedProvider, Step};
 pub use session::{TestSession, TestSessionBuilder};
 pub use small_loop::SmallLoop;
 pub use small_tools::{EchoTool, FailTool};
+pub use wait::{block_until, until};

@@ -58,6 +58,8 @@ pub struct PreparedBundle {
     pub reference: String,
     /// What became of its text.
     pub loaded: LoadedBundle,
+    /// How many modules come from a source and not from this program.
+    pub fetched: usize,
     /// Modules whose source could not be had; a session will say so in its load report.
     pub missing: Vec<String>,
     /// The folder of a bundle on this machine, where its lock is or would be.
@@ -114,12 +116,12 @@ pub async fn prepare_bundle(
         access.settings.apply(&mut loaded.plan);
     }
     let credentials = hide_credentials(&mut loaded, options.strictness)?;
-    let missing = bring_modules(&library, &loaded, &credentials).await;
+    let (fetched, missing) = bring_modules(&library, &loaded, &credentials).await;
     if options.strictness == Strictness::Strict && !missing.is_empty() {
-        return Err(BundleFault::Modules { problems: missing });
+        return Err(BundleFault::Modules { of: fetched, problems: missing });
     }
     let reference = credentials::shown(reference);
-    let prepared = PreparedBundle { reference, loaded, missing, own, locked, library };
+    let prepared = PreparedBundle { reference, loaded, fetched, missing, own, locked, library };
     prepared.refuse_drift()?;
     Ok(prepared)
 }
@@ -186,11 +188,16 @@ async fn own_folder(library: &Library, asked: &str, base: &Path) -> Option<PathB
     folder.canonicalize().ok()
 }
 
-/// Fetches the modules that are not in this program; gives what could not be had.
-async fn bring_modules(library: &Library, loaded: &LoadedBundle, credentials: &Credentials) -> Vec<String> {
-    let wanted = resolver::sourced(&loaded.plan.to_json());
-    let fetches = wanted.into_iter().filter(|entry| !entry.native && is_location(&entry.source));
-    let problems = stream::iter(fetches.map(|Sourced { module, source, .. }| async move {
+/// Fetches the modules that are not in this program; gives how many they are, and what could not be had.
+async fn bring_modules(
+    library: &Library,
+    loaded: &LoadedBundle,
+    credentials: &Credentials,
+) -> (usize, Vec<String>) {
+    let mut wanted = resolver::sourced(&loaded.plan.to_json());
+    wanted.retain(|entry| !entry.native && is_location(&entry.source));
+    let count = wanted.len();
+    let problems = stream::iter(wanted.into_iter().map(|Sourced { module, source, .. }| async move {
         let brought = match credentials.written().get(&source) {
             Some(written) => library.bring_uri(&source, written.clone()).await,
             None => library.bring(&source).await,
@@ -199,7 +206,7 @@ async fn bring_modules(library: &Library, loaded: &LoadedBundle, credentials: &C
         let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
         Some(format!("module `{module}`: {}{hint}", error.chain()))
     }));
-    problems.buffered(FETCHES).filter_map(|problem| async { problem }).collect().await
+    (count, problems.buffered(FETCHES).filter_map(|problem| async { problem }).collect().await)
 }
 
 /// Whether a source is a place; a name is looked up when the module is wanted.

@@ -26,9 +26,9 @@ pub enum BundleFault {
         #[source]
         source: Box<BundleError>,
     },
-    /// Strict, and a module cannot be had.
-    #[error("{}", problems.join("\n"))]
-    Modules { problems: Vec<String> },
+    /// Modules cannot be had, and all of them must be.
+    #[error("{} of {of} modules cannot be had:\n  {}", problems.len(), problems.join("\n  "))]
+    Modules { of: usize, problems: Vec<String> },
     /// It says too little, or something wrong, to make a session.
     #[error("bundle `{bundle}` makes no session:\n  {}", problems.join("\n  "))]
     Incomplete { bundle: String, problems: Vec<String>, lacks_session: bool },

@@ -2,7 +2,6 @@
 //! what they are called, and those of the upper layer come first.
 
 use amplifier_bundle::node::{Mapping, Mark, Node, NodeValue};
-use amplifier_bundle::origin::Overridden;
 
 use super::check::{identity, join};
 
@@ -52,7 +51,7 @@ fn lay_at(base: &mut Node, mut over: Node, path: &str) {
     }
     let mut overrode = std::mem::take(&mut base.overrode);
     if !base.is_null() {
-        overrode.push(Overridden { place: base.place.clone(), value: base.to_json() });
+        overrode.push(base.clone().overridden());
     }
     overrode.append(&mut over.overrode);
     *base = Node { overrode, ..over };

@@ -248,3 +248,19 @@ async fn what_was_written_reaches_the_server_and_what_is_shown_does_not() {
         assert_eq!(heads.iter().any(|head| head.contains("\r\nauthorization: ")), arrives, "{heads:?}");
     }
 }
+
+#[tokio::test]
+async fn an_address_that_was_overridden_as_part_of_a_whole_shows_none_either() {
+    let shop = Workshop::new();
+    let session = "session: {orchestrator: loop-basic, context: context-simple}\n";
+    let entry = |address: &str| format!("[{{module: tool-todo, source: \"git+http://{address}/r@main\"}}]");
+    let base =
+        format!("bundle: {{name: base}}\n{session}tools: {}\n", entry(&format!("u:{TOKEN}@127.0.0.1:9")));
+    let top =
+        format!("bundle: {{name: b}}\nincludes: [./base.yaml]\ntools: !replace {}\n", entry("127.0.0.1:9"));
+    shop.file("base.yaml", base).file("bundle.yaml", top);
+    let settings = shop.prepare("./").await.unwrap().loaded.plan.explain();
+    let source = settings.iter().find(|setting| setting.pointer() == "/tools/0/source").unwrap();
+    assert_eq!(source.overrode.len(), 1, "{source}");
+    assert!(!format!("{settings:?}").contains(TOKEN), "{source}");
+}

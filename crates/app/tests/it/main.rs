@@ -11,13 +11,16 @@
 
 mod bundles;
 mod capabilities;
+mod children;
 mod credentials;
 mod hand;
 mod journal;
 mod kills;
 mod model;
+mod places;
 mod profile_sessions;
 mod prompts;
+mod registry;
 mod sessions;
 mod spawn_rules;
 mod spawns;

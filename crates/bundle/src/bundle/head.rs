@@ -105,11 +105,18 @@ fn fill(reader: &mut Reader<'_>, head: &mut Head, keys: &mut Mapping) {
         let entry = keys.shift_remove(key)?;
         reader.text(entry.node, key)
     };
-    head.name = take("name").filter(|name| !name.text.is_empty());
+    let name = take("name");
     head.version = take("version");
     head.description = take("description");
     head.display_name = take("display_name");
     head.namespace_root = take("namespace_root");
+    match name {
+        Some(name) if name.text.is_empty() => {
+            let message = "the name is empty, which is the same as no name";
+            reader.tell(Notice::warning(Code::BadValue, &name.place, message));
+        }
+        name => head.name = name,
+    }
 }
 
 fn stray(section: &str, name: &str, place: &Place, known: &[&str]) -> Notice {

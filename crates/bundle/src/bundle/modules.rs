@@ -1,5 +1,7 @@
 //! The module lists of a file: `providers`, `tools`, `hooks`, and the two modules of `session`.
 
+use std::collections::HashMap;
+
 use super::read::Reader;
 use crate::node::{Mapping, Mark, Node, NodeValue};
 use crate::notice::{Code, Notice, closest};
@@ -14,6 +16,8 @@ pub struct Modules {
     pub place: Option<Place>,
     /// The entries in order.
     pub entries: Vec<Module>,
+    /// What a `!replace` took away, by id: one that comes again remembers what it had been.
+    pub(crate) gone: HashMap<String, Node>,
 }
 
 /// One entry of a list.
@@ -55,7 +59,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: Node, section: &str) -> Module
         }
         entries.push(module);
     }
-    Modules { mark, place, entries }
+    Modules { mark, place, entries, gone: HashMap::new() }
 }
 
 fn read_entry(reader: &mut Reader<'_>, mut node: Node, label: &str) -> Option<Module> {

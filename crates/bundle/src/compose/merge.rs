@@ -60,16 +60,15 @@ pub fn merge(base: &mut Node, mut over: Node, budget: &mut Budget) -> Result<(),
         return Ok(());
     }
     budget.spend(over.count())?;
-    let below = std::mem::take(&mut base.overrode);
-    let lost =
-        (base.mark != Mark::Delete).then(|| Overridden { place: base.place.clone(), value: base.to_json() });
     // What stands on a deleted value stands on nothing, for every layer still to come below it.
     if base.mark == Mark::Delete && over.mark == Mark::Merge {
         over.mark = Mark::Replace;
     }
     let place = over.place.clone();
-    remember(&mut over.overrode, below, lost, &place);
-    *base = over;
+    let mut below = std::mem::replace(base, over);
+    let older = std::mem::take(&mut below.overrode);
+    let lost = (below.mark != Mark::Delete).then(|| below.overridden());
+    remember(&mut base.overrode, older, lost, &place);
     Ok(())
 }
 
@@ -171,14 +170,16 @@ pub(super) fn modules(
     budget: &mut Budget,
 ) -> Result<(), BundleError> {
     if over.mark != Mark::Merge {
-        base.entries.clear();
+        let below = std::mem::take(&mut base.entries).into_iter();
+        // Of two with one id the first counts.
+        base.gone.extend(below.rev().map(|entry| (entry.id, entry.node)));
         base.mark = over.mark;
     }
     let mut index: HashMap<String, VecDeque<usize>> = HashMap::with_capacity(base.entries.len());
     for (at, entry) in base.entries.iter().enumerate() {
         index.entry(entry.id.clone()).or_default().push_back(at);
     }
-    for entry in over.entries {
+    for mut entry in over.entries {
         // Where repeats stay apart, the first meets the first, the second the second.
         let known = index.entry(entry.id.clone()).or_default();
         let at = match repeats {
@@ -189,6 +190,9 @@ pub(super) fn modules(
             Some(below) => merge(&mut below.node, entry.node, budget)?,
             None => {
                 budget.spend(entry.node.count())?;
+                if let Some(below) = base.gone.remove(&entry.id) {
+                    entry.node = instead_of(below, entry.node, budget)?;
+                }
                 if repeats == Repeats::Merged {
                     known.push_back(base.entries.len());
                 }
@@ -197,6 +201,16 @@ pub(super) fn modules(
         }
     }
     Ok(())
+}
+
+/// A value that takes the whole place of another, and remembers it.
+fn instead_of(mut below: Node, mut over: Node, budget: &mut Budget) -> Result<Node, BundleError> {
+    let mark = over.mark;
+    if mark == Mark::Merge {
+        over.mark = Mark::Replace;
+    }
+    merge(&mut below, over, budget)?;
+    Ok(Node { mark, ..below })
 }
 
 /// Extends what a value overrode by what the value below it had overridden, and by that value; each place once.

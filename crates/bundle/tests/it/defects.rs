@@ -311,3 +311,19 @@ async fn an_override_of_the_user_wins_everywhere_even_inside_fetched_bundles() {
     assert_eq!(modules(&loaded.plan.to_json(), "tools"), ["tool-dev", "tool-other"]);
     assert_eq!(loaded.notices(), []);
 }
+
+#[tokio::test]
+async fn two_includes_of_one_source_that_fails_both_say_why() {
+    let include = "includes: ['git+https://h/gone@main']\n";
+    let world = Memory::new(&[
+        ("/b/bundle.yaml", "includes: [./one.yaml, ./two.yaml]\n"),
+        ("/b/one.yaml", include),
+        ("/b/two.yaml", include),
+    ])
+    .delay("git+https://h/gone@main", 5);
+    let loaded = world.load("/b").await.unwrap();
+    let told: Vec<_> = loaded.notices().iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert!(told[0].starts_with("/b/one.yaml:1:") && told[1].starts_with("/b/two.yaml:1:"), "{told:#?}");
+    assert!(told.iter().all(|line| line.contains("no route to `git+https://h/gone@main`")), "{told:#?}");
+}

@@ -68,8 +68,8 @@ async fn replaced_wholes_are_remembered_in_their_parts() {
     ]);
     let loaded = world.load("/b").await.unwrap();
     for (pointer, lost, at) in [
-        ("/session/metadata/x", json!(1), "/b/base.yaml:1:55"),
-        ("/agents/a/description", json!("old"), "/b/base.yaml:2:10"),
+        ("/session/metadata/x", json!(1), "/b/base.yaml:1:59"),
+        ("/agents/a/description", json!("old"), "/b/base.yaml:2:27"),
     ] {
         let overrode = setting(&loaded, pointer).overrode;
         assert_eq!(overrode.len(), 1, "{pointer}");

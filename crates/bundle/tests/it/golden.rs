@@ -1,20 +1,23 @@
 //! Golden cases: each folder below `tests/cases` holds a bundle and what becomes of it.
 //!
 //! A case is loaded from its `bundle.md` or `bundle.yaml` (or the file that `case.txt` names, with `strict` on a line of
-//! its own for strict mode). `plan.json` is the plan with its context files and instruction, or the error; `UPDATE=1`
-//! rewrites it.
+//! its own for strict mode). `plan.json` is who the bundle is, its plan, the namespaces it knows, its context files,
+//! instruction and modes, or the error; `UPDATE=1` rewrites it. `tests/README.md` says which case is which.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use amplifier_bundle::bundle::Head;
 use amplifier_bundle::disk::Disk;
 use amplifier_bundle::error::BundleError;
 use amplifier_bundle::explain::replay;
 use amplifier_bundle::include::LoadOptions;
 use amplifier_bundle::load::{LoadedBundle, load_bundle};
+use amplifier_bundle::mode::Mode;
+use amplifier_bundle::node::mapping_to_json;
 use amplifier_bundle::notice::{Notice, Strictness};
 use amplifier_protocol::mount_plan::PlanForm;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
@@ -78,7 +81,12 @@ fn success(loaded: &LoadedBundle) -> Value {
             "the plan is in its written form"
         );
     }
-    let mut answer = json!({ "plan": plan });
+    let mut answer = json!({ "head": head(&loaded.composed.head), "plan": plan });
+    let namespaces = loaded.composed.namespaces.iter();
+    let namespaces: Map<_, _> = namespaces.map(|own| (own.name.clone(), json!(own.dir))).collect();
+    if !namespaces.is_empty() {
+        answer["namespaces"] = Value::Object(namespaces);
+    }
     if !loaded.context.is_empty() {
         let context = loaded.context.iter().map(|file| (file.key.clone(), json!(file.path)));
         answer["context"] = Value::Object(context.collect());
@@ -86,10 +94,31 @@ fn success(loaded: &LoadedBundle) -> Value {
     if let Some(instruction) = &loaded.composed.instruction {
         answer["instruction"] = json!(instruction.text.text);
     }
+    if !loaded.modes.is_empty() {
+        answer["modes"] = loaded.modes.iter().map(mode).collect();
+    }
     if !loaded.notices().is_empty() {
         answer["notices"] = loaded.notices().iter().map(notice).collect();
     }
     answer
+}
+
+/// What a file says about itself, as it is spelled.
+fn head(head: &Head) -> Value {
+    let said = [("name", &head.name), ("version", &head.version), ("description", &head.description)];
+    let said = said.into_iter().filter_map(|(key, text)| Some((key.to_owned(), json!(text.as_ref()?.text))));
+    Value::Object(said.collect())
+}
+
+fn mode(mode: &Mode) -> Value {
+    json!({
+        "name": mode.name,
+        "description": mode.description,
+        "advertised": mode.is_advertised,
+        "contributes": mapping_to_json(&mode.contributes),
+        "extra": mapping_to_json(&mode.extra),
+        "instruction": mode.instruction.as_ref().map(|text| text.text.clone()),
+    })
 }
 
 fn notice(notice: &Notice) -> Value {

@@ -11,5 +11,7 @@ mod defects;
 mod explained;
 mod golden;
 mod hostile;
+mod index;
+mod layers;
 mod memory;
 mod prompt;

@@ -18,6 +18,7 @@ pub struct Memory {
     files: BTreeMap<PathBuf, Vec<u8>>,
     trees: BTreeMap<String, PathBuf>,
     registered: BTreeMap<String, String>,
+    denied: Vec<PathBuf>,
     /// How many turns each fetch waits, by address.
     delays: BTreeMap<String, usize>,
     /// What was fetched, in the order in which it was asked for.
@@ -48,6 +49,12 @@ impl Memory {
 
     pub fn register(mut self, name: &str, address: &str) -> Self {
         self.registered.insert(name.to_owned(), address.to_owned());
+        self
+    }
+
+    /// Lets a file be one that may not be read.
+    pub fn deny(mut self, path: &str) -> Self {
+        self.denied.push(path.into());
         self
     }
 
@@ -83,6 +90,9 @@ pub fn codes(loaded: &LoadedBundle) -> Vec<Code> {
 impl Files for Memory {
     fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
         let bytes = self.files.get(path).ok_or(ReadError::Missing)?;
+        if self.denied.iter().any(|denied| denied == path) {
+            return Err(ReadError::Denied);
+        }
         let size = bytes.len() as u64;
         if size > limit { Err(ReadError::TooLarge { size, limit }) } else { Ok(bytes.clone()) }
     }

@@ -125,6 +125,39 @@ async fn the_tree_says_who_includes_whom_and_what_each_adds() {
 }
 
 #[tokio::test]
+async fn a_mention_that_may_not_be_read_says_so() {
+    let bundle = "---\nbundle: {name: b}\n---\nSee @b:secret.md and @b:open.md\n";
+    let world = Memory::new(&[("/b/bundle.md", bundle), ("/b/secret.md", "secret"), ("/b/open.md", "open")]);
+    let world = world.deny("/b/secret.md");
+    let loaded = world.load("/b").await.unwrap();
+    let roots = roots(&loaded.composed, &loaded.context, "/work");
+    let gathered = gather(&world, &loaded.composed, &loaded.context, &roots, &mut FileCache::default());
+    let failed: Vec<_> =
+        gathered.failed.iter().map(|failed| (failed.mention.as_str(), failed.reason.wire_name())).collect();
+    assert_eq!(failed, [("@b:secret.md", "permission_error")]);
+    assert_eq!(gathered.blocks.len(), 1, "the rest is read");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_of_the_disk_that_may_not_be_read_is_such_a_one() {
+    use std::os::unix::fs::PermissionsExt;
+    let bundle = "---\nbundle: {name: b}\n---\nSee @b:secret.md\n";
+    let world = World::new(&[("b/bundle.md", bundle), ("b/secret.md", "secret")]);
+    let secret = world.root.join("b/secret.md");
+    fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
+    if fs::read(&secret).is_ok() {
+        // A superuser may read everything; the test above shows the rest.
+        return;
+    }
+    let loaded = world.load().await;
+    let roots = roots(&loaded.composed, &loaded.context, world.root.join("work"));
+    let gathered =
+        gather(&Disk::default(), &loaded.composed, &loaded.context, &roots, &mut FileCache::default());
+    assert_eq!(gathered.failed[0].reason.wire_name(), "permission_error");
+}
+
+#[tokio::test]
 async fn modes_are_checked_and_a_broken_one_stops_nothing() {
     let world = World::new(&[
         ("b/bundle.md", "---\nbundle: {name: b}\n---\n"),

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use amplifier_testing::http::{self, Reply, Request};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -65,25 +66,34 @@ impl Desk {
     /// Commits files to a repository, which is made when it is not there; gives its address and the commit.
     pub fn commit(&self, repo: &str, files: &[(&str, &str)]) -> (String, String) {
         let dir = self.path("repos").join(repo);
-        let git = |args: &[&str]| {
-            let mut git = Command::new("git");
-            git.current_dir(&dir).args(args).env_clear().envs(git_variables(&self.path("user")));
-            let output = git.output().expect("git is needed for this test; install it");
-            assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-            String::from_utf8(output.stdout).unwrap().trim().to_owned()
-        };
         if !dir.exists() {
             std::fs::create_dir_all(&dir).unwrap();
-            git(&["init", "--quiet", "--initial-branch=main"]);
+            self.git(repo, &["init", "--quiet", "--initial-branch=main"]);
         }
         for (name, text) in files {
             let path = dir.join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        git(&["add", "--all"]);
-        git(&["commit", "--quiet", "--message=x"]);
-        (format!("git+file://{}@main", dir.display()), git(&["rev-parse", "HEAD"]))
+        self.git(repo, &["add", "--all"]);
+        self.git(repo, &["commit", "--quiet", "--message=x"]);
+        (format!("git+file://{}@main", dir.display()), self.git(repo, &["rev-parse", "HEAD"]))
+    }
+
+    /// Runs git in a repository of the desk and gives what it said.
+    pub fn git(&self, repo: &str, args: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.current_dir(self.path("repos").join(repo)).args(args);
+        git.env_clear().envs(git_variables(&self.path("user")));
+        let output = git.output().expect("git is needed for this test; install it");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Serves the repositories of the desk as a hosting service would.
+    pub fn serving(&self) -> impl Fn(&Request) -> Reply + Send + Sync + use<> {
+        let variables = git_variables(&self.path("user")).into_iter();
+        http::git(&self.path("repos"), variables.map(|(name, value)| (name.into(), value.into())).collect())
     }
 
     /// Puts a mount plan there.

@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "helpers of tests, which clippy's exemption for tests does not reach"
 )]
 
@@ -20,7 +21,10 @@ mod credentials;
 mod demo;
 mod desk;
 mod doctor;
+mod fetching;
 mod help;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod init;
 mod keyring;
 mod kills;
@@ -34,8 +38,10 @@ mod parts;
 mod picture;
 mod plan;
 mod plans_of_bundles;
+#[cfg(unix)]
 mod processes;
 mod profile;
+mod profile_phases;
 mod provider;
 mod run;
 mod run_events;

@@ -91,3 +91,52 @@ fn one_that_cannot_be_asked_costs_nobody_else_and_without_check_it_is_a_wrong_ca
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("--check"), "{}", wrong.stderr);
 }
+
+#[test]
+fn w22_an_update_without_a_name_brings_every_registered_bundle_up_to_date() {
+    let desk = Desk::new();
+    let (lib, _) =
+        desk.commit("lib", &[("bundle.yaml", "bundle: {name: lib}\ntools: [{module: tool-todo}]\n")]);
+    let (tool, _) = desk.commit("tool", &[("amplifier_module_tool_far/__init__.py", "1\n")]);
+    for (name, rest) in [
+        ("one", format!("includes: [minimal, \"{lib}\"]\n")),
+        (
+            "two",
+            format!(
+                "includes: [minimal]\nagents: {{helper: {{tools: [{{module: tool-far, source: \"{tool}\"}}]}}}}\n"
+            ),
+        ),
+        ("three", "includes: [minimal]\n".to_owned()),
+    ] {
+        let (uri, _) = desk.commit(name, &[("bundle.yaml", &format!("bundle: {{name: {name}}}\n{rest}"))]);
+        assert_eq!(desk.with_git(&["bundle", "add", &uri]).code, 0);
+        assert_eq!(desk.with_git(&["plan", "show", "--bundle", name]).code, 0);
+    }
+    let quiet = desk.with_git(&["bundle", "update", "--check"]);
+    let nothing = "one: nothing is new\nthree: nothing is new\ntwo: nothing is new\n";
+    assert_eq!((quiet.code, quiet.stdout.as_str()), (0, nothing), "{}", quiet.seen());
+    let (_, lib_commit) =
+        desk.commit("lib", &[("bundle.yaml", "bundle: {name: lib}\ntools: [{module: tool-web}]\n")]);
+    let (_, tool_commit) = desk.commit("tool", &[("amplifier_module_tool_far/__init__.py", "2\n")]);
+    let told = desk.with_git(&["bundle", "update", "--check"]);
+    assert_eq!(told.code, 1, "{}", told.seen());
+    assert!(told.stdout.contains(&lib_commit) && told.stdout.contains(&tool_commit), "{}", told.stdout);
+    let tools = || desk.with_git(&["plan", "show", "--bundle", "one"]).json()["tools"].to_string();
+    assert!(tools().contains("tool-todo") && !tools().contains("tool-web"), "a check changes nothing");
+    let updated = desk.with_git(&["bundle", "update", "--output", "json"]);
+    assert_eq!(updated.code, 0, "{}", updated.seen());
+    let changes: Vec<_> = updated.json()["updates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|update| {
+            (update["bundle"].as_str().unwrap().to_owned(), update["changes"].as_array().unwrap().len())
+        })
+        .collect();
+    assert_eq!(changes, [("one".to_owned(), 1), ("three".to_owned(), 0), ("two".to_owned(), 1)]);
+    assert!(tools().contains("tool-web") && !tools().contains("tool-todo"), "{}", tools());
+    assert_eq!(desk.with_git(&["bundle", "update", "--check"]).stdout, nothing);
+    // Offline, what was brought is there.
+    std::fs::remove_dir_all(desk.path("repos")).unwrap();
+    assert!(tools().contains("tool-web"));
+}

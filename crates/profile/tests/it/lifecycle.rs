@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use amplifier_profile::sync::Compilation;
 use amplifier_protocol::mount_plan::PlanForm;
-use serde_json::{Value, json};
+use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::house::{House, listing};
 use crate::server::{Reply, Request, Server, git};
@@ -138,69 +139,98 @@ const LISTING: [&str; 33] = [
     "tools/tool-web-search/amplifier_module_tool_web_search/",
 ];
 
-/// The phases on the collection `foundation` from a source; gives back what the lock must say.
-async fn three_phases(house: &House, source: &str, refs: (&str, &str, &str), commits: (&str, &str)) {
-    house.register(&format!("collections:\n  foundation:\n    source: {source}\n"));
-    let reports = house.profiles.sync(Compilation::Compile, &house.cx()).await.unwrap();
-    assert_eq!(reports[0].status.as_str(), "synced", "{reports:?}");
-    assert!(reports[0].failed.is_empty(), "{:?}", reports[0].failed[0].1.chain());
-    let dir = house.share("profiles/foundation/base");
-    let mut expected: Vec<_> = LISTING.iter().map(|name| (*name).to_owned()).collect();
-    let package = "tools/tool-web-search/amplifier_module_tool_web_search";
-    expected.extend(["__init__.py", "tool.py"].map(|name| format!("{package}/{name}")));
-    expected.sort();
-    assert_eq!(listing(&dir), expected);
+/// What the lock must say of a folder or file, by the rule that `profile.lock` is documented with: SHA-256 over a first line
+/// and, in the order of their paths, the kind, the hash and the path of every file.
+fn content_hash(files: &[(&str, &str)]) -> String {
+    let hex =
+        |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mut text = "amplifier-tree-v1\n".to_owned();
+    for (path, content) in files {
+        text.push_str(&format!("file {} {path}\0", hex(content.as_bytes())));
+    }
+    format!("sha256:{}", hex(text.as_bytes()))
+}
 
-    let (modules, agents, page) = refs;
-    let read = fs::read_to_string(dir.join("profile.lock")).unwrap();
-    let mut lock: Value = serde_json::from_str(&read).unwrap();
-    let hashes = hashes(&mut lock);
-    assert_eq!(hashes, 8, "every resource has a content hash");
-    let one = |name: &str, part: &str| json!({"name": name, "ref": format!("{modules}#{part}"), "commit": commits.0, "resolved_at": "2025-11-28T10:30:00Z"});
-    let at = "2025-11-28T10:30:00Z";
-    assert_eq!(
-        lock,
-        json!({
+/// Everything about one run of the phases: the collection's source, the references of its profile, and what they are.
+struct Example<'a> {
+    source: &'a str,
+    modules: &'a str,
+    agents: &'a str,
+    page: &'a str,
+    /// Of the repository of modules and of the one of agents.
+    commits: (&'a str, &'a str),
+}
+
+impl Example<'_> {
+    fn text(&self) -> String {
+        text(self.modules, self.agents, self.page)
+    }
+
+    /// The lock, to the byte.
+    fn lock(&self) -> String {
+        let at = "2025-11-28T10:30:00Z";
+        let module = |name: &str, part: &str, file: &str, content: &str| {
+            let package = format!("amplifier_module_{}", name.replace('-', "_"));
+            let (init, other) = (format!("{package}/__init__.py"), format!("{package}/{file}"));
+            let hash = content_hash(&[(init.as_str(), content), (other.as_str(), content)]);
+            let reference = format!("{}#{part}", self.modules);
+            json!({"name": name, "ref": reference, "commit": self.commits.0, "content_hash": hash, "resolved_at": at})
+        };
+        let usage = content_hash(&[("USAGE.md", "usage\n"), ("subdir/EXTRA.md", "extra\n")]);
+        let expert = content_hash(&[("code-expert.md", AGENT)]);
+        let lock = json!({
             "generated_at": at,
-            "profile_hash": lock["profile_hash"],
+            "profile_hash": Sha256::digest(self.text()).iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
             "resources": {
-                "orchestrator": one("loop-streaming", "amplifier_module_loop_streaming"),
-                "context": one("context-simple", "amplifier_module_context_simple"),
-                "providers": [one("provider-anthropic", "amplifier_module_provider_anthropic")],
-                "tools": [one("tool-web-search", "subdirectory=tools/web")],
-                "hooks": [one("hook-logging", "subdirectory=hooks")],
+                "orchestrator": module("loop-streaming", "amplifier_module_loop_streaming", "orchestrator.py", "loop\n"),
+                "context": module("context-simple", "amplifier_module_context_simple", "manager.py", "context\n"),
+                "providers": [
+                    module("provider-anthropic", "amplifier_module_provider_anthropic", "provider.py", "provider\n"),
+                ],
+                "tools": [module("tool-web-search", "subdirectory=tools/web", "tool.py", "tool\n")],
+                "hooks": [module("hook-logging", "subdirectory=hooks", "hook.py", "hook\n")],
                 "agents": {
-                    "code-expert": {"ref": format!("{agents}#experts/code.md"), "commit": commits.1, "resolved_at": at},
-                    "debug-helper": {"ref": page, "resolved_at": at},
+                    "code-expert": {
+                        "ref": format!("{}#experts/code.md", self.agents),
+                        "commit": self.commits.1, "content_hash": expert, "resolved_at": at,
+                    },
+                    "debug-helper": {
+                        "ref": self.page, "content_hash": content_hash(&[("debug-helper.md", "debug\n")]), "resolved_at": at,
+                    },
                 },
                 "contexts": {
-                    "docs": {"ref": format!("{agents}#subdirectory=docs"), "commit": commits.1, "resolved_at": at},
+                    "docs": {
+                        "ref": format!("{}#subdirectory=docs", self.agents),
+                        "commit": self.commits.1, "content_hash": usage, "resolved_at": at,
+                    },
                 },
             },
             "lock_version": 1,
-        })
-    );
-    assert!(
-        read.starts_with("{\n  \"generated_at\": \"2025-11-28T10:30:00Z\",\n  \"profile_hash\": \""),
-        "{read}"
-    );
-    plans(house, (agents, page));
-    // Nothing is fetched, asked or written again.
-    let before = house.snapshot("profiles/foundation/base");
-    let compiled =
-        house.profiles.compile(&"foundation/base".parse().unwrap(), &house.offline()).await.unwrap();
-    assert_eq!(crate::house::outcome(&compiled), ["unchanged"]);
-    assert_eq!(house.snapshot("profiles/foundation/base"), before);
-}
+        });
+        format!("{}\n", serde_json::to_string_pretty(&lock).unwrap())
+    }
 
-/// Takes the hashes out of a lock and counts them: they are ours, not the specification's.
-fn hashes(value: &mut Value) -> usize {
-    match value {
-        Value::Object(map) => {
-            usize::from(map.remove("content_hash").is_some()) + map.values_mut().map(hashes).sum::<usize>()
-        }
-        Value::Array(items) => items.iter_mut().map(hashes).sum(),
-        _ => 0,
+    /// The phases on the collection `foundation`, and all they must leave behind.
+    async fn run(&self, house: &House) {
+        house.register(&format!("collections:\n  foundation:\n    source: {}\n", self.source));
+        let reports = house.profiles.sync(Compilation::Compile, &house.cx()).await.unwrap();
+        assert_eq!(reports[0].status.as_str(), "synced", "{reports:?}");
+        assert!(reports[0].failed.is_empty(), "{:?}", reports[0].failed[0].1.chain());
+        let dir = house.share("profiles/foundation/base");
+        let mut expected: Vec<_> = LISTING.iter().map(|name| (*name).to_owned()).collect();
+        let package = "tools/tool-web-search/amplifier_module_tool_web_search";
+        expected.extend(["__init__.py", "tool.py"].map(|name| format!("{package}/{name}")));
+        expected.sort();
+        assert_eq!(listing(&dir), expected);
+        assert_eq!(fs::read_to_string(dir.join("profile.md")).unwrap(), self.text());
+        assert_eq!(fs::read_to_string(dir.join("profile.lock")).unwrap(), self.lock());
+        plans(house, (self.agents, self.page));
+        // Nothing is fetched, asked or written again.
+        let before = house.snapshot("profiles/foundation/base");
+        let compiled =
+            house.profiles.compile(&"foundation/base".parse().unwrap(), &house.offline()).await.unwrap();
+        assert_eq!(crate::house::outcome(&compiled), ["unchanged"]);
+        assert_eq!(house.snapshot("profiles/foundation/base"), before);
     }
 }
 
@@ -255,8 +285,33 @@ fn plans(house: &House, (agents, page): (&str, &str)) {
     );
 }
 
+/// The collection in a repository of its own, with a tag.
+fn collection(house: &House, text: &str) -> Repo {
+    let profiles = house.world.repo("repos/profiles");
+    profiles.commit(&[
+        ("registry/foundation/base/profile.md", text),
+        ("registry/foundation/README.md", "read me\n"),
+    ]);
+    profiles.run(&["tag", "v1.0.0"]);
+    profiles
+}
+
+const PROFILES: &str = "@v1.0.0#subdirectory=registry/foundation";
+
 #[tokio::test]
 async fn the_phases_of_the_specification_over_files() {
+    let house = House::new();
+    let ((modules, one), (agents, two)) = (modules(&house), agents(&house));
+    // A fetched collection sees no file of this machine, so the page comes over HTTP here too.
+    let server = Server::start(|_: &Request| Reply::new(200, "debug\n")).await;
+    let (modules, agents, page) = (modules.uri("@main"), agents.uri("@v1.0.0"), server.url("/debug.md"));
+    let source = collection(&house, &text(&modules, &agents, &page)).uri(PROFILES);
+    let commits = (one.as_str(), two.as_str());
+    Example { source: &source, modules: &modules, agents: &agents, page: &page, commits }.run(&house).await;
+}
+
+#[tokio::test]
+async fn the_phases_of_the_specification_from_a_folder() {
     let house = House::new();
     let ((modules, one), (agents, two)) = (modules(&house), agents(&house));
     let page = house.write("page/debug.md", "debug\n");
@@ -265,14 +320,15 @@ async fn the_phases_of_the_specification_over_files() {
     // A collection on this machine may name files of this machine.
     house.write("registry/base/profile.md", &text(&modules, &agents, &page));
     let source = house.path("registry").display().to_string();
-    three_phases(&house, &source, (&modules, &agents, &page), (&one, &two)).await;
+    let commits = (one.as_str(), two.as_str());
+    Example { source: &source, modules: &modules, agents: &agents, page: &page, commits }.run(&house).await;
 }
 
 #[tokio::test]
 async fn the_phases_of_the_specification_over_http() {
     let house = House::new();
     let ((_, one), (_, two)) = (modules(&house), agents(&house));
-    let repositories = git(&house.world, &house.path("repos"));
+    let repositories = git(&house.path("repos"), house.world.variables());
     let server = Server::start(move |request: &Request| match request.path.as_str() {
         "/pages/debug.md" => Reply::new(200, "debug\n"),
         _ => repositories(request),
@@ -281,14 +337,10 @@ async fn the_phases_of_the_specification_over_http() {
     let modules = format!("git+{}", server.url("/modules/.git@main"));
     let agents = format!("git+{}", server.url("/agents/.git@v1.0.0"));
     let page = server.url("/pages/debug.md");
-    let profiles = house.world.repo("repos/profiles");
-    profiles.commit(&[
-        ("registry/foundation/base/profile.md", &text(&modules, &agents, &page)),
-        ("registry/foundation/README.md", "read me\n"),
-    ]);
-    profiles.run(&["tag", "v1.0.0"]);
-    let source = format!("git+{}", server.url("/profiles/.git@v1.0.0#subdirectory=registry/foundation"));
-    three_phases(&house, &source, (&modules, &agents, &page), (&one, &two)).await;
+    collection(&house, &text(&modules, &agents, &page));
+    let source = format!("git+{}", server.url(&format!("/profiles/.git{PROFILES}")));
+    let commits = (one.as_str(), two.as_str());
+    Example { source: &source, modules: &modules, agents: &agents, page: &page, commits }.run(&house).await;
     assert_eq!(server.fetches(), 3, "one for each repository: {:#?}", server.log());
     // With the cache gone and the server too, what was compiled still opens.
     drop(server);

@@ -16,10 +16,9 @@ mod plans;
 mod schemas;
 mod texts;
 
-// The same repositories and the same server as the tests of `sources`.
-#[allow(dead_code, reason = "not every test needs all of it")]
-#[path = "../../../sources/tests/it/server.rs"]
-mod server;
+// The same repositories as the tests of `sources`.
 #[allow(dead_code, reason = "not every test needs all of it")]
 #[path = "../../../sources/tests/it/support.rs"]
 mod support;
+
+use amplifier_testing::http as server;

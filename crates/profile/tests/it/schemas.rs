@@ -99,6 +99,43 @@ fn the_profile_of_the_specification_fits_and_mistakes_do_not() {
 }
 
 #[test]
+fn every_agent_fits_and_mistakes_do_not() {
+    let mut agents = 0;
+    let golden = fs::read_dir(root().join("crates/bundle/tests/cases")).unwrap();
+    let folders = golden.map(|case| case.unwrap().path().join("agents"));
+    for folder in folders.chain([root().join("crates/app/bundles/foundation/agents")]) {
+        // What is meant to be wrong stands in a case whose name says so.
+        let is_wrong = folder.parent().is_some_and(|case| case.ends_with("agents_access_misspelt"));
+        for file in fs::read_dir(&folder).into_iter().flatten() {
+            let path = file.unwrap().path();
+            let head = head(&fs::read_to_string(&path).unwrap());
+            if is_wrong || head.get("meta").is_none() {
+                continue;
+            }
+            assert_eq!(misfits("agent", &head), [""; 0], "{}", path.display());
+            agents += 1;
+        }
+    }
+    assert!(agents > 10, "only {agents} agents");
+    let whole = "---\nmeta:\n  name: one\n  description: The one.\nmodel_role: [reasoning, general]\nprovider_preferences:\n\
+                 - {provider: anthropic, model: m}\ntools:\n- {module: tool-x, source: ./x, config: {a: 1}}\nagents: [a, b]\n---\nBe.\n";
+    let good = head(whole);
+    assert_eq!(misfits("agent", &good), [""; 0]);
+    let wrong = |pointer: &str, value: Value| {
+        let mut agent = good.clone();
+        *agent.pointer_mut(pointer).unwrap() = value;
+        assert!(!misfits("agent", &agent).is_empty(), "{pointer} of {agent}");
+    };
+    wrong("/agents", json!(42));
+    wrong("/agents", json!("nonr"));
+    wrong("/tools", json!({"module": "tool-x"}));
+    wrong("/tools/0", json!("tool-x"));
+    wrong("/tools/0/module", json!(7));
+    wrong("/meta", json!("one"));
+    wrong("/provider_preferences", json!("anthropic"));
+}
+
+#[test]
 fn mistakes_in_a_plan_do_not_fit() {
     for wrong in [
         json!({}),

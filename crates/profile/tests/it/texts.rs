@@ -20,6 +20,7 @@ profile:
   name: base
   version: 1.1.0
   description: Base configuration with core functionality
+  extends: foundation  # Optional: inherit from another profile
   schema_version: 2
 
 session:
@@ -30,6 +31,7 @@ session:
       extended_thinking: true
   context:
     module: context-simple
+    source: git+https://example.invalid/amplifier-module-context-simple@main
     config:
       max_tokens: 400000
 
@@ -41,14 +43,16 @@ providers:
 
 tools:
 - module: tool-web
+  source: git+https://example.invalid/amplifier-module-tool-web@main
 - module: tool-issue
   source: git+https://example.invalid/o/r@main#subdirectory=max_payne_collection/modules/tool-issue
 
 hooks:
 - module: hooks-logging
+  source: git+https://example.invalid/amplifier-module-hooks-logging@main
 
 agents:
-  explorer: https://example.invalid/explorer.md
+  explorer: https://example.invalid/registry/agents/foundation/explorer.md
 
 context:
   foundation: git+https://example.invalid/o/amplifierd@main#subdirectory=registry/context/foundation
@@ -67,15 +71,19 @@ Description of the profile...
 #[test]
 fn every_key_of_the_seed_is_read_and_the_body_kept() {
     let house = House::new();
+    local(&house, "foundation", &profile("foundation", "ui: {below: true}\n"));
     local(&house, "base", SEED);
     let profile = load(&house, "local/base").unwrap();
     assert!(profile.notices.is_empty(), "{:?}", profile.notices);
     let head = profile.head().unwrap();
+    assert_eq!(head.name.as_ref().unwrap().text, "base");
     assert_eq!(head.version.as_ref().unwrap().text, "1.1.0");
     assert_eq!(head.description.as_ref().unwrap().text, "Base configuration with core functionality");
+    let layers: Vec<_> = profile.layers.iter().map(|(id, _)| id.to_string()).collect();
+    assert_eq!(layers, ["local/foundation", "local/base"]);
     assert_eq!(
         profile.ui.as_ref().unwrap().to_json(),
-        json!({"show_thinking_stream": true, "show_tool_lines": 5})
+        json!({"below": true, "show_thinking_stream": true, "show_tool_lines": 5})
     );
     let body = &profile.composed.instruction.as_ref().unwrap().text.text;
     assert_eq!(
@@ -83,16 +91,28 @@ fn every_key_of_the_seed_is_read_and_the_body_kept() {
         "@foundation:context/shared/common-agent-base.md\n\n# Base Profile\nDescription of the profile..."
     );
     let check = house.profiles.check(&"local/base".parse().unwrap()).unwrap();
-    let references: Vec<_> =
-        check.references.iter().map(|found| (found.slot.folder(), found.name.as_str())).collect();
+    let at = |rest: &str| format!("git+https://example.invalid/{rest}");
+    let own = |id: &str| at(&format!("amplifier-module-{id}@main"));
+    let references: Vec<_> = check
+        .references
+        .iter()
+        .map(|found| (found.slot.folder(), found.name.as_str(), found.shown.clone()))
+        .collect();
     assert_eq!(
         references,
         [
-            ("orchestrator", "loop-streaming"),
-            ("providers", "provider-anthropic"),
-            ("tools", "tool-issue"),
-            ("agents", "explorer"),
-            ("contexts", "foundation"),
+            ("orchestrator", "loop-streaming", own("loop-streaming")),
+            ("context", "context-simple", own("context-simple")),
+            ("providers", "provider-anthropic", own("provider-anthropic")),
+            ("tools", "tool-web", own("tool-web")),
+            ("tools", "tool-issue", at("o/r@main#subdirectory=max_payne_collection/modules/tool-issue")),
+            ("hooks", "hooks-logging", own("hooks-logging")),
+            (
+                "agents",
+                "explorer",
+                "https://example.invalid/registry/agents/foundation/explorer.md".to_owned()
+            ),
+            ("contexts", "foundation", at("o/amplifierd@main#subdirectory=registry/context/foundation")),
         ]
     );
 }

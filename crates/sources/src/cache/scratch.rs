@@ -55,7 +55,7 @@ impl Scratch {
                 continue;
             }
             let dir = temp.join(stem);
-            match std::fs::remove_dir_all(&dir) {
+            match remove_tree(&dir) {
                 // A child that outlived its parent may still write; then the folder is not empty yet.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => continue,
                 _ => {}
@@ -69,6 +69,42 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed stays, as after a crash; the owner of a cache sees it there.
-        std::fs::remove_dir_all(&self.dir).ok();
+        remove_tree(&self.dir).ok();
     }
+}
+
+/// Removes a folder, also one in which somebody made folders read-only: what is in those could not be removed else.
+pub(super) fn remove_tree(dir: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            make_writable(dir)?;
+            std::fs::remove_dir_all(dir)
+        }
+        ended => ended,
+    }
+}
+
+/// Lets the owner change every folder of a tree. Links are not followed.
+pub(super) fn make_writable(dir: &Path) -> io::Result<()> {
+    allow(dir)?;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            make_writable(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn allow(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut permissions = std::fs::symlink_metadata(dir)?.permissions();
+    permissions.set_mode(permissions.mode() | 0o700);
+    std::fs::set_permissions(dir, permissions)
+}
+
+#[cfg(not(unix))]
+fn allow(_dir: &Path) -> io::Result<()> {
+    Ok(())
 }

@@ -98,7 +98,7 @@ async fn cancelling_stops_a_download() {
     let (fetcher, cx, uri) = (world.fetcher(), world.cx(), server.url("/b.md"));
     let cancel = cx.cancel.clone();
     let task = tokio::spawn(async move { fetch(&fetcher, &uri, &cx).await });
-    crate::server::until("the server is asked", || !server.log().is_empty()).await;
+    amplifier_testing::until("the server is asked", || !server.log().is_empty()).await;
     cancel.request_graceful();
     let error = task.await.unwrap().unwrap_err();
     assert!(matches!(error, FetchError::Cancelled { .. }), "{error}");

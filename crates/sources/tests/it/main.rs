@@ -11,12 +11,14 @@
 
 mod archives;
 mod downloads;
+mod failures;
 mod files;
 mod locks;
 mod modules;
 mod processes;
 mod repositories;
-mod server;
 mod smart_http;
 mod submodules;
 mod support;
+
+use amplifier_testing::http as server;

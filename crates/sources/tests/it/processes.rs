@@ -11,7 +11,9 @@ use amplifier_sources::fetch::FetchContext;
 use amplifier_sources::limits::Limits;
 use amplifier_sources::progress::Stage;
 
-use crate::server::{Server, git, until};
+use amplifier_testing::until;
+
+use crate::server::{Server, git};
 use crate::support::{Heard, World, fetch, names};
 
 const PROCESSES: usize = 20;
@@ -108,7 +110,7 @@ fn check(world: &World) {
 async fn w8_twenty_processes_in_a_cold_cache_make_one_fetch_and_get_the_same() {
     let world = World::new();
     let commit = large_repo(&world);
-    let server = Server::start(git(&world, &world.path("repos"))).await;
+    let server = Server::start(git(&world.path("repos"), world.variables())).await;
     let uri = format!("git+{}@main#subdirectory=f/3", server.url("/one/.git"));
     let answers = tokio::task::block_in_place(|| {
         let mut answers = Vec::new();
@@ -130,7 +132,7 @@ async fn w8_twenty_processes_in_a_cold_cache_make_one_fetch_and_get_the_same() {
 async fn w8_half_of_twenty_processes_killed_at_random_moments_harm_nobody() {
     let world = World::new();
     let commit = large_repo(&world);
-    let server = Server::start(git(&world, &world.path("repos"))).await;
+    let server = Server::start(git(&world.path("repos"), world.variables())).await;
     let uri = format!("git+{}@main", server.url("/one/.git"));
     for round in 0..4_u64 {
         let mut random = Random(round * 104_729 + 17);
@@ -166,7 +168,7 @@ async fn w8_half_of_twenty_processes_killed_at_random_moments_harm_nobody() {
 async fn tasks_of_one_process_share_a_fetch_too() {
     let world = World::new();
     large_repo(&world);
-    let server = Server::start(git(&world, &world.path("repos"))).await;
+    let server = Server::start(git(&world.path("repos"), world.variables())).await;
     let fetcher = Arc::new(world.fetcher());
     let mut tasks = tokio::task::JoinSet::new();
     for reference in ["main", "HEAD", "refs/heads/main", "main", "main"] {

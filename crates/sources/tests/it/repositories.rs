@@ -9,8 +9,8 @@ use amplifier_sources::fetch::{FetchContext, Freshness};
 use amplifier_sources::limits::Limits;
 use amplifier_sources::progress::Stage;
 
-use crate::server::until;
 use crate::support::{Heard, Repo, World, commit_of, cx_with, fetch, names, read};
+use amplifier_testing::until;
 
 /// Three commits with a light tag, an annotated tag, a branch with slashes and a branch named like a tag.
 struct Fixture {

@@ -54,7 +54,7 @@ async fn refs_of_several_repositories_come_over_http_with_one_fetch_for_a_commit
     let other = two.commit(&[("bundle.md", "two\n")]);
     // As the large hosting services have it.
     one.run(&["config", "uploadpack.allowFilter", "true"]);
-    let server = Server::start(git(&world, &world.path("repos"))).await;
+    let server = Server::start(git(&world.path("repos"), world.variables())).await;
     let fetcher = world.fetcher();
     let uri = |rest: &str| format!("git+{}", server.url(rest));
     let rows = [
@@ -85,7 +85,7 @@ async fn an_older_commit_is_had_from_a_server_that_gives_only_what_it_advertises
     let repo = world.repo("repos/one");
     let old = repo.commit(&[("a", "1\n")]);
     repo.commit(&[("a", "2\n")]);
-    let inner = git(&world, &world.path("repos"));
+    let inner = git(&world.path("repos"), world.variables());
     // Without protocol 2 a server refuses what it has not advertised.
     let server = Server::start(move |request| {
         let headers =
@@ -104,7 +104,7 @@ async fn instead_of_in_the_users_configuration_is_honoured() {
     let world = World::new();
     let repo = world.repo("repos/one");
     let commit = repo.commit(&[("a", "1\n")]);
-    let server = Server::start(git(&world, &world.path("repos"))).await;
+    let server = Server::start(git(&world.path("repos"), world.variables())).await;
     world.configure(&format!(
         "[url \"{}\"]\n insteadOf = https://forge.invalid/team/\n[url \"file://{}/\"]\n insteadOf = ssh://git@forge.invalid/\n",
         server.url("/"),
@@ -123,7 +123,7 @@ async fn a_credential_helper_is_asked_and_without_one_nobody_is() {
     let world = World::new();
     let repo = world.repo("repos/one");
     let commit = repo.commit(&[("a", "1\n")]);
-    let server = Server::start(guarded(git(&world, &world.path("repos")))).await;
+    let server = Server::start(guarded(git(&world.path("repos"), world.variables()))).await;
     let uri = format!("git+{}@main", server.url("/one/.git"));
     let error = fetch(&world.fetcher(), &uri, &world.cx()).await.unwrap_err();
     assert!(error.to_string().contains("unable to get password"), "{error}");
@@ -154,7 +154,7 @@ async fn credentials_in_an_address_work_and_are_nowhere_to_be_seen() {
     let world = World::new();
     let repo = world.repo("repos/one");
     let commit = repo.commit(&[("a", "1\n")]);
-    let server = Server::start(guarded(git(&world, &world.path("repos")))).await;
+    let server = Server::start(guarded(git(&world.path("repos"), world.variables()))).await;
     let script = world.path("git-that-tells");
     let told = world.path("arguments");
     std::fs::write(&script, format!("#!/bin/sh\necho \"$@\" >> {}\nexec git \"$@\"\n", told.display()))
@@ -186,7 +186,7 @@ async fn a_server_that_is_down_for_a_moment_is_asked_again() {
     let world = World::new();
     let repo = world.repo("repos/one");
     let commit = repo.commit(&[("a", "1\n")]);
-    let inner = git(&world, &world.path("repos"));
+    let inner = git(&world.path("repos"), world.variables());
     let asked = AtomicUsize::new(0);
     let server = Server::start(move |request| match asked.fetch_add(1, Ordering::SeqCst) {
         0 | 3 => Reply::new(503, "busy"),
@@ -209,7 +209,7 @@ async fn a_server_that_is_down_for_a_moment_is_asked_again() {
 async fn a_hint_that_hides_its_credential_finds_what_was_written_or_asks_a_helper() {
     let world = World::new();
     world.repo("repos/one").commit(&[("a.md", "a\n")]);
-    let server = Server::start(guarded(git(&world, &world.path("repos")))).await;
+    let server = Server::start(guarded(git(&world.path("repos"), world.variables()))).await;
     let written: SourceUri = format!("git+{}@main", server.url("/one/.git"))
         .replacen("://", &format!("://u:{PASSWORD}@"), 1)
         .parse()

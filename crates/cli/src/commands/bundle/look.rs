@@ -170,8 +170,14 @@ pub async fn validate(args: &ValidateBundleArgs, access: &Access) -> Exit {
             }
         }
         Err(BundleFault::Load(error)) if !prepare::rendered(&error).is_empty() => {
-            problems.push(error.to_string());
-            told.extend(prepare::rendered(&error).into_iter().map(|text| (Severity::Error, text)));
+            let said = render::chain(&*error);
+            let complaints = prepare::complaints(&error);
+            if complaints.is_empty() {
+                let lines = said.iter().cloned().chain(prepare::rendered(&error)).collect::<Vec<_>>();
+                told.push((Severity::Error, lines.join("\n")));
+            }
+            told.extend(complaints.into_iter().map(|text| (Severity::Error, text)));
+            problems.push(said.join(": "));
         }
         Err(fault) => return load::refuse(&fault),
     }

@@ -1,31 +1,48 @@
 //! A small HTTP server on the loopback: answers from a function, remembers what it was asked, breaks off when told to.
-//! With [`git`] it serves repositories the way a hosting service does.
+//! With [`git`] it serves repositories the way a hosting service does. It is no server for anything but tests.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a server of tests that breaks shall say so at once"
+)]
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::support::World;
+use crate::sync::lock;
 
+/// What was asked.
 pub struct Request {
+    /// Such as `GET`.
     pub method: String,
+    /// Without the query.
     pub path: String,
+    /// What follows the question mark, or nothing.
     pub query: String,
+    /// Names in small letters.
     pub headers: BTreeMap<String, String>,
+    /// All of it.
     pub body: Vec<u8>,
 }
 
+/// What is answered.
 pub struct Reply {
+    /// Such as 200.
     pub status: u16,
+    /// In this order; the length is told by itself.
     pub headers: Vec<(String, String)>,
+    /// All of it.
     pub body: Vec<u8>,
+    /// How it ends.
     pub end: End,
 }
 
@@ -43,15 +60,20 @@ pub enum End {
 }
 
 impl Reply {
+    /// An answer that ends as it says.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: Vec::new(), body: body.into(), end: End::Whole }
     }
 
+    /// The same with one more header.
+    #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
     }
 
+    /// The same with another end.
+    #[must_use]
     pub fn ending(self, end: End) -> Self {
         Self { end, ..self }
     }
@@ -59,7 +81,9 @@ impl Reply {
 
 type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
 
+/// A running server; dropping it ends it.
 pub struct Server {
+    /// The free port it found.
     pub port: u16,
     log: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
@@ -72,6 +96,7 @@ impl Drop for Server {
 }
 
 impl Server {
+    /// Starts one that answers with this function, many questions at a time.
     pub async fn start(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -90,13 +115,14 @@ impl Server {
         Self { port, log, task }
     }
 
+    /// The address of a path, which begins with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
     /// Everything that was asked, one line each.
     pub fn log(&self) -> Vec<String> {
-        self.log.lock().unwrap().clone()
+        lock(&self.log).clone()
     }
 
     /// How many times content was fetched from a repository.
@@ -119,7 +145,7 @@ async fn serve(
         request.query,
         String::from_utf8_lossy(&request.body).replace('\n', " ")
     );
-    log.lock().unwrap().push(line);
+    lock(&log).push(line);
     let reply = tokio::task::spawn_blocking(move || handler(&request)).await.unwrap();
     let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", reply.status);
     for (name, value) in &reply.headers {
@@ -179,8 +205,13 @@ async fn read_request(stream: &mut BufReader<TcpStream>) -> std::io::Result<Requ
 }
 
 /// Serves the repositories in a folder through git's own program for that.
-pub fn git(world: &World, root: &Path) -> impl Fn(&Request) -> Reply + Send + Sync + use<> {
-    let (variables, root) = (world.variables(), root.to_owned());
+///
+/// The variables are all that git sees of the machine; `PATH` must be among them.
+pub fn git(
+    root: &Path,
+    variables: BTreeMap<OsString, OsString>,
+) -> impl Fn(&Request) -> Reply + Send + Sync + use<> {
+    let root = root.to_owned();
     move |request| {
         let header = |name: &str| request.headers.get(name).cloned().unwrap_or_default();
         let mut child = Command::new("git")
@@ -204,7 +235,7 @@ pub fn git(world: &World, root: &Path) -> impl Fn(&Request) -> Reply + Send + Sy
         let output = child.wait_with_output().unwrap().stdout;
         let end = output.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(output.len());
         let mut reply = Reply::new(200, output.get(end + 4..).unwrap_or_default());
-        for line in String::from_utf8_lossy(&output[..end]).lines() {
+        for line in String::from_utf8_lossy(output.get(..end).unwrap_or_default()).lines() {
             let (name, value) = line.split_once(": ").unwrap();
             match name {
                 "Status" => reply.status = value.split(' ').next().unwrap().parse().unwrap(),
@@ -212,14 +243,5 @@ pub fn git(world: &World, root: &Path) -> impl Fn(&Request) -> Reply + Send + Sy
             }
         }
         reply
-    }
-}
-
-/// Waits, with an end, until something is so.
-pub async fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let ends = tokio::time::Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(tokio::time::Instant::now() < ends, "waited too long until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
