@@ -127,7 +127,8 @@ async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Not
     let Begun { asked, start } = begun;
     let watch = Arc::new(TurnWatch::default());
     let display = Arc::new(render::Stderr);
-    let person = || Terminal::find().map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
+    let person =
+        || Terminal::find(start.access.base.clone()).map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
     let person = if args.start.approve.is_none() { person() } else { None };
     let approval = start::approvals(&args.start, &start.access, person, display.clone());
     let tap = taps(args, Arc::clone(&watch), unread);
