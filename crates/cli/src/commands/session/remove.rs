@@ -35,7 +35,7 @@ pub fn cleanup(args: &SessionCleanupArgs, store: &SessionStore) -> Result<Exit, 
     let days = args.days;
     if old.is_empty() {
         if !args.dry_run {
-            sessions::sweep(store)?;
+            tell_swept(sessions::sweep(store)?);
         }
         render::out(&format!("every session was used in the last {}", count(days, "day")));
         return Ok(Exit::Success);
@@ -65,9 +65,17 @@ pub fn cleanup(args: &SessionCleanupArgs, store: &SessionStore) -> Result<Exit, 
             }
         }
     }
-    sessions::sweep(store)?;
+    tell_swept(sessions::sweep(store)?);
     render::out(&format!("deleted: {} ({})", count(gone, "session"), render::bytes(bytes)));
     Ok(if failed == 0 { Exit::Success } else { Exit::Failure })
+}
+
+/// Says what was cleared away beside what was asked for.
+fn tell_swept(folders: usize) {
+    if folders > 0 {
+        let left = count(folders as u64, "folder");
+        render::out(&format!("removed: {left} that a killed process left, without a word in it"));
+    }
 }
 
 /// Asks the person; what the command ends with, unless they agree.

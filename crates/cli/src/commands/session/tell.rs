@@ -8,6 +8,7 @@ use amplifier_app::sessions::story::{Happening, Moment};
 use amplifier_app::sessions::{Listed, Turn};
 use amplifier_protocol::event::TurnStatus;
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::status::SessionState;
 use amplifier_protocol::time::Timestamp;
 
 use crate::render;
@@ -57,7 +58,7 @@ pub fn facts(listed: &Listed, folder: &Path, bytes: u64) -> Vec<String> {
     add("in use by", listed.owner.as_ref().map(ToString::to_string));
     add("begun", Some(second(metadata.created)));
     add("last used", Some(second(metadata.updated)));
-    add("last turn", Some(metadata.status.as_str().to_owned()));
+    add("last turn", Some(last_turn(listed).to_owned()));
     add("folder", metadata.working_dir.as_ref().map(|dir| dir.display().to_string()));
     let origin = metadata.bundle.as_ref();
     add("started from", origin.map(|origin| format!("{} {}", kind(origin.kind), origin.reference)));
@@ -68,6 +69,15 @@ pub fn facts(listed: &Listed, folder: &Path, bytes: u64) -> Vec<String> {
     add("plan", Some(metadata.plan_hash.clone()));
     add("kept in", Some(format!("{} ({})", folder.display(), render::bytes(bytes))));
     facts.into_iter().map(|(name, value)| format!("{name:<12}  {}", plain(&value))).collect()
+}
+
+/// How the last turn stands. One that runs needs somebody who runs it.
+fn last_turn(listed: &Listed) -> &'static str {
+    match (listed.metadata.status, &listed.owner, listed.metadata.turns) {
+        (SessionState::Running, _, 0) => "none yet",
+        (SessionState::Running, None, _) => "did not end",
+        (status, _, _) => status.as_str(),
+    }
 }
 
 /// One line about a turn.
