@@ -243,12 +243,8 @@ def resident_bytes():
         return None
 
 
-ROUNDS = 9
-
-
 async def median_us(work, samples, seconds, between=None):
-    """Lowest median of several rounds of `await work()`, by the rule of our own bench: what else runs on the machine can
-    only add. A tenth of `samples` to warm up, then as many as fit into `seconds`."""
+    """Median time of `await work()`: a tenth of `samples` to warm up, then as many as fit into `seconds`."""
     for _ in range(max(3, samples // 10)):
         await work()
         if between:
@@ -268,9 +264,7 @@ async def median_us(work, samples, seconds, between=None):
     finally:
         gc.enable()
         gc.collect()
-    size = max(1, len(times) // ROUNDS)
-    rounds = [times[at : at + size] for at in range(0, len(times), size)]
-    return min(statistics.median(part) for part in rounds) / 1_000
+    return statistics.median(times) / 1_000
 
 
 async def verify():

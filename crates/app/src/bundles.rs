@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 use crate::clock::SystemClock;
+use crate::credentials;
 use crate::library::Access;
 use crate::lockfile::{self, LOCK_FILE};
 use crate::prepare::{BundleFault, Locking, PrepareOptions, PreparedBundle, prepare_bundle};
@@ -85,7 +86,7 @@ pub struct Update {
 pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFault> {
     let bundle = prepare_bundle(reference, access, PrepareOptions::default()).await?;
     let mut update = Update {
-        bundle: reference.to_owned(),
+        bundle: credentials::shown(reference),
         changes: Vec::new(),
         unknown: Vec::new(),
         lock: bundle.locked.clone(),
@@ -138,7 +139,7 @@ pub async fn update(reference: &str, access: &Access) -> Result<Pending, BundleF
     let bundle = prepare_bundle(reference, &fresh, options).await?;
     let lock = lockfile::closure(&bundle).await?;
     let update = Update {
-        bundle: reference.to_owned(),
+        bundle: credentials::shown(reference),
         changes: old.changes(&lock).iter().map(ToString::to_string).collect(),
         unknown: Vec::new(),
         lock: locked.map(|(path, _)| path),

@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod clock;
 pub mod compact;
 pub mod connect;
+pub mod credentials;
 pub mod detect;
 pub mod diff;
 pub mod doctor;

@@ -157,7 +157,15 @@ impl Library {
 
     /// Brings a source to this machine, as the lock says when there is one.
     pub async fn bring(&self, address: &str) -> Result<(SourceUri, SourceFetched), SourceFetchError> {
-        let uri: SourceUri = address.parse()?;
+        self.bring_uri(address, address.parse()?).await
+    }
+
+    /// The same for an address whose credentials are not in its text.
+    pub(crate) async fn bring_uri(
+        &self,
+        address: &str,
+        uri: SourceUri,
+    ) -> Result<(SourceUri, SourceFetched), SourceFetchError> {
         let result = match &self.lock {
             Some(lock) if !self.is_own(address, &uri) => match lock.find(&uri) {
                 Ok(locked) => self.fetcher.fetch_locked(&uri, locked, &self.cx).await,

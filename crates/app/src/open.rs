@@ -26,20 +26,22 @@ use serde_json::Value;
 
 use crate::agents;
 use crate::clock::SystemClock;
-use crate::env::{self, Environment, OfferedVariables};
+use crate::credentials::Credentials;
+use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::files::FileError;
+use crate::files::{Durability, FileError};
 use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
-use crate::prompt::{MentionResolver, PromptError, PromptParts, PromptedContext, SystemPrompt};
+use crate::prompt::{PromptError, PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
 use crate::sessions::index::{Index, Note};
-use crate::spawn::{Door, Nest, ResumeCall, SpawnCall};
+use crate::spawn::{Door, Nest};
 use crate::store::{
     SessionStore, StoreError, Views, ViewsUse, are_damaged, read_history, rebuild_views, update_views,
 };
 
+mod capabilities;
 mod kept;
 
 use kept::Kept;
@@ -194,16 +196,22 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     };
     // A plan that comes from nowhere else is the session's own, changed or not.
     let is_own = request.origin.is_none() && request.prompt.is_none();
-    let kept = match request.which {
-        Which::New(plan) => Kept::create(&store, SessionId::generate(), *plan, request.prompt)?,
+    let mut credentials = Credentials::default();
+    let mut kept = match request.which {
+        Which::New(plan) => {
+            Kept::create(&store, SessionId::generate(), credentials.hide_plan(*plan), request.prompt)?
+        }
         Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
     };
+    // A plan that was kept before credentials were hidden is kept without them from now on.
+    kept.plan = credentials.hide_plan(kept.plan);
     let kept = match is_own && !kept.is_new && request.lock.is_none() {
         true => kept.under_its_lock()?,
         false => Kept { lock: request.lock, ..kept },
     };
     let resolver = request.resolver.or_else(|| {
-        let sources = sources(store.home(), &request.environment, &surroundings.working_dir);
+        let sources = sources(store.home(), &request.environment, &surroundings.working_dir)
+            .with_written(credentials.written().clone());
         let sources = match &kept.lock {
             Some(lock) => sources.with_lock(Arc::clone(lock)),
             None => sources,
@@ -251,7 +259,10 @@ pub(crate) async fn open_child(
 ) -> Result<OpenSession, AppError> {
     let store = nest.store.clone();
     let kept = match plan {
-        ChildPlan::New(plan) => Kept::create(&store, id, *plan, Some(parts))?,
+        ChildPlan::New(plan) => {
+            let plan = Credentials::default().hide_plan(*plan);
+            Kept::create(&store, id, plan, Some(parts))?
+        }
         ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
     };
     let builder = nest.session.child(kept.plan.clone()).session_id(kept.id.clone());
@@ -301,7 +312,7 @@ async fn furnish(
         builder = builder.resume(read.history);
         store.write_plan(&folder, &plan)?;
         if parts != PromptParts::default() {
-            parts.write(&folder)?;
+            parts.write(&folder, Durability::Synced)?;
         }
     }
     let (dir, home, display) =
@@ -310,7 +321,7 @@ async fn furnish(
     let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
     let door = Arc::new(Door::default());
-    builder = with_capabilities(builder, &folder, &surroundings, &prompt, &door)
+    builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
@@ -348,29 +359,6 @@ async fn describe(session: &Session, begun_in: Option<&Path>, origin: Option<Ses
     let working_dir = begun_in.map(real);
     let told = SessionDescribed { working_dir, bundle: origin, ..SessionDescribed::default() };
     session.coordinator().emit(told).await;
-}
-
-/// What modules may use, offered before any of them mounts.
-fn with_capabilities(
-    builder: SessionBuilder,
-    folder: &SessionFolder,
-    surroundings: &Surroundings,
-    prompt: &Arc<SystemPrompt>,
-    door: &Arc<Door>,
-) -> SessionBuilder {
-    let text = |path: &Path| Capability::Value(Value::String(path.display().to_string()));
-    let variables = Capability::Call(Arc::new(OfferedVariables(surroundings.environment.clone())));
-    let mut builder = builder
-        .capability("environment.variable", variables)
-        .capability("session.working_dir", text(&surroundings.working_dir))
-        .capability("session.dir", text(folder.dir()))
-        .capability("session.spawn", Capability::Call(Arc::new(SpawnCall(Arc::clone(door)))))
-        .capability("session.resume", Capability::Call(Arc::new(ResumeCall(Arc::clone(door)))))
-        .capability("mention_resolver", Capability::Call(Arc::new(MentionResolver(Arc::clone(prompt)))));
-    if let Some(home) = &surroundings.user_home {
-        builder = builder.capability("user.home_dir", text(home));
-    }
-    builder
 }
 
 impl OpenSession {

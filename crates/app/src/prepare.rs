@@ -3,11 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use amplifier_core::validate::{Check, MountPlanValidator, Validation};
+use amplifier_core::contracts::ModuleSourceResolver;
+use amplifier_core::validate::{Check, MountPlanValidator, Severity, Validation};
 use amplifier_protocol::locate::{Position, locate_nearest};
 use amplifier_protocol::mount_plan::{MountPlan, PlanError};
 use serde_json::Value;
 
+use crate::credentials::{self, Credentials};
+use crate::library::Access;
+use crate::open;
+use crate::resolver;
 use crate::settings::Settings;
 
 mod bundle;
@@ -27,6 +32,7 @@ pub struct PlanFile {
     pub validation: Validation,
     text: String,
     value: Value,
+    credentials: Credentials,
     settings: Arc<Settings>,
 }
 
@@ -102,15 +108,19 @@ impl PlanFile {
             return Err(PrepareError::TooLarge { path: path.to_owned(), bytes });
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
-        let value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
+        let mut value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             let full = error.to_string();
             let place = format!(" at line {line} column {column}");
             let message = full.strip_suffix(&place).unwrap_or(&full).to_owned();
             PrepareError::Json { path: path.to_owned(), line, column, message }
         })?;
-        let validation = MountPlanValidator::validate(&value);
-        Ok(Self { path: path.to_owned(), validation, text, value, settings: Arc::default() })
+        let (mut credentials, mut hidden) = (Credentials::default(), Vec::new());
+        credentials.hide_json(&mut value, "", &mut hidden);
+        let mut validation = MountPlanValidator::validate(&value);
+        validation.checks.extend(hidden.into_iter().map(credential_check));
+        let (path, settings) = (path.to_owned(), Arc::default());
+        Ok(Self { path, validation, text, value, credentials, settings })
     }
 
     /// The same file; what it leaves open is filled in from settings.
@@ -133,7 +143,16 @@ impl PlanFile {
         Ok(plan)
     }
 
-    /// The plan as it was written.
+    /// Where its modules come from, when that takes the credentials of addresses; else whoever opens a session knows.
+    pub fn resolver(&self, plan: &MountPlan, access: &Access) -> Option<Arc<dyn ModuleSourceResolver>> {
+        if self.credentials.is_empty() {
+            return None;
+        }
+        let sources = open::sources(&access.home, &access.environment, &access.base);
+        resolver::for_plan(plan, sources.with_written(self.credentials.written().clone()), &access.home)
+    }
+
+    /// The plan as it was written, but for credentials.
     pub fn value(&self) -> &Value {
         &self.value
     }
@@ -156,4 +175,12 @@ impl PlanFile {
         };
         format!("{place}: {}: [{}] {}", check.severity, check.name, check.message)
     }
+}
+
+/// A check of our own: what the kernel gets holds no credential any more.
+fn credential_check(pointer: String) -> Check {
+    let message =
+        format!("the address holds a credential; it is used now and kept nowhere. {}", credentials::HINT);
+    let name = "source_credentials".to_owned();
+    Check { name, passed: false, message, severity: Severity::Warning, pointer }
 }

@@ -5,13 +5,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use amplifier_bundle::agent;
 use amplifier_bundle::bundle;
 use amplifier_bundle::home::{Home as FileHome, Source};
+use amplifier_bundle::mention::Quotes;
+use amplifier_bundle::node::mapping_to_json;
 use amplifier_bundle::notice::{Notice, Strictness};
 use amplifier_bundle::plan::PlanDraft;
 use amplifier_bundle::yaml::YamlLimits;
 use amplifier_core::contracts::ModuleSourceResolver;
 use amplifier_core::validate::MountPlanValidator;
+use amplifier_profile::chain::Profile;
 use amplifier_profile::mention;
 use amplifier_profile::plan::ProfilePlan;
 use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
@@ -29,6 +33,7 @@ pub use amplifier_profile::sync::{Compilation, SyncReport, SyncStatus};
 pub use amplifier_profile::{ProfileContext, ProfileError, ProfileId, Profiles, Share, ShareName};
 
 use crate::clock::SystemClock;
+use crate::credentials::{self, Credentials};
 use crate::env;
 use crate::library::{self, Access};
 use crate::paths::Home;
@@ -134,10 +139,29 @@ fn ready(
 ) -> Result<PreparedProfile, ProfileFault> {
     let mut plan = profiles.plan(id, PlanForm::Nested)?;
     access.settings.apply(&mut plan.plan);
+    let mut notices = written_credentials(&plan.profile);
+    notices.extend(Credentials::default().hide_draft(&mut plan.plan));
+    plan.profile.notices.append(&mut notices);
     let user_home = access.environment.get(env::HOME).map(PathBuf::from);
     let base = Base { home: user_home, ..Base::at(&access.base) };
     let (home, settings) = (access.home.clone(), Arc::clone(&access.settings));
     Ok(PreparedProfile { id: id.clone(), plan, profiles, home, fetcher, base, settings })
+}
+
+/// The addresses in the texts of a profile that hold a credential. Its plan has none of them: it names the folders that
+/// were brought.
+fn written_credentials(profile: &Profile) -> Vec<Notice> {
+    let composed = &profile.composed;
+    let slots = ["orchestrator", "context"];
+    let session = slots.iter().filter_map(|slot| composed.session.as_ref()?.at(slot));
+    let lists = [&composed.providers, &composed.tools, &composed.hooks];
+    let modules = lists.into_iter().flat_map(|list| &list.entries).map(|module| &module.node);
+    let sources = session.chain(modules).filter_map(|entry| entry.at("source"));
+    let sources = sources.filter_map(|source| credentials::told_of(source.as_text()?, &source.place));
+    let agents = composed.agents.values().filter_map(|agent| agent.entry.reference.as_ref());
+    let context = composed.context.values().map(|file| &file.path);
+    let texts = agents.chain(context).filter_map(|text| credentials::told_of(&text.text, &text.place));
+    sources.chain(texts).collect()
 }
 
 impl PreparedProfile {
@@ -158,6 +182,7 @@ impl PreparedProfile {
             PlanForm::Strings => {
                 let mut plan = self.profiles.plan(&self.id, form)?.plan;
                 self.settings.apply(&mut plan);
+                Credentials::default().hide_draft(&mut plan);
                 Ok(plan.to_json())
             }
         }
@@ -183,14 +208,14 @@ impl PreparedProfile {
     /// What the system prompt of its sessions is made from: its body, and its context folders for mentions.
     pub fn prompt(&self) -> Result<PromptParts, ProfileFault> {
         let profile = &self.plan.profile;
-        let roots = mention::roots(profile, PathBuf::new())?;
-        let namespaces = roots.namespaces.into_iter().map(|(name, path)| NamedPath { name, path });
+        let namespaces = mention::namespaces(profile)?;
         Ok(PromptParts {
             bundle: Some(self.id.to_string()),
             instruction: profile.composed.instruction.as_ref().map(|body| body.text.text.clone()),
             context: Vec::new(),
-            namespaces: namespaces.collect(),
+            namespaces: namespaces.into_iter().map(|(name, path)| NamedPath { name, path }).collect(),
             project: Project::Read,
+            quotes: Quotes::Skip,
         })
     }
 
@@ -202,6 +227,12 @@ impl PreparedProfile {
     }
 }
 
+/// The agents of a plan, each as bundles write them; what is no mapping is no agent.
+pub fn agents(plan: &MountPlan) -> Map<String, Value> {
+    let agents = plan.agents.iter().filter_map(|(name, about)| Some((name, about.as_object()?)));
+    agents.map(|(name, about)| (name.clone(), Value::Object(unfolded(about)))).collect()
+}
+
 /// An agent of a plan as others are written: that of a profile is a whole file, whose head says what it changes.
 pub fn unfolded(agent: &Map<String, Value>) -> Map<String, Value> {
     let Some(content) = agent.get("content").and_then(Value::as_str) else { return agent.clone() };
@@ -209,38 +240,24 @@ pub fn unfolded(agent: &Map<String, Value>) -> Map<String, Value> {
     found.remove("content");
     let source = Source::Fetched { uri: "a profile".to_owned(), pinned: None };
     let home = Arc::new(FileHome::new("/agents/agent.md".into(), "/agents".into(), source));
-    let mut put = |key: &str, value: Value| {
-        found.entry(key.to_owned()).or_insert(value);
-    };
-    let Ok((file, _)) = bundle::read(content.as_bytes().to_vec(), &home, &YamlLimits::default()) else {
+    let read = bundle::read(content.as_bytes().to_vec(), &home, &YamlLimits::default());
+    let said = match read {
+        Ok((file, _)) => mapping_to_json(&agent::said(file)),
         // A head that cannot be read is no reason to lose the words.
-        put("instruction", Value::from(content));
-        return found;
+        Err(_) => Map::from_iter([("instruction".to_owned(), Value::from(content))]),
     };
-    let texts = [
-        ("name", &file.head.name),
-        ("description", &file.head.description),
-        ("instruction", &file.instruction),
-    ];
-    for (key, text) in texts {
-        if let Some(text) = text {
-            put(key, Value::from(text.text.as_str()));
-        }
-    }
-    for (key, list) in [("providers", &file.providers), ("tools", &file.tools), ("hooks", &file.hooks)] {
-        if list.place.is_some() {
-            put(key, list.entries.iter().map(|module| module.node.to_json()).collect());
-        }
-    }
-    for (key, node) in file
-        .session
-        .iter()
-        .map(|node| ("session", node))
-        .chain(file.models.iter().map(|(key, node)| (key.as_str(), node)))
-    {
-        put(key, node.to_json());
+    let has_words = instruction(agent).is_some();
+    for (key, value) in said.into_iter().filter(|(key, _)| !(has_words && key == "instruction")) {
+        found.entry(key).or_insert(value);
     }
     found
+}
+
+/// The words of an agent that has any: `instruction`, else `system.instruction`.
+pub fn instruction(agent: &Map<String, Value>) -> Option<&str> {
+    let written =
+        [agent.get("instruction"), agent.get("system").and_then(|system| system.get("instruction"))];
+    written.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.trim().is_empty())
 }
 
 #[cfg(test)]
@@ -264,6 +281,10 @@ mod tests {
             json!({"name": "a", "description": "helps", "instruction": "Be brief.", "tools": [{"module": "tool-bash"}]})
         );
         assert_eq!(read(json!({"instruction": "x"})), json!({"instruction": "x"}));
+        let both = read(json!({"system": {"instruction": "y"}, "content": full}));
+        assert_eq!((both.get("instruction"), &both["description"]), (None, &json!("helps")));
+        let alone = "---\nmeta: {name: a}\nagents: none\n---\nx";
+        assert_eq!(read(json!({"content": alone}))["agents"], "none");
         assert_eq!(read(json!({"content": "---\na: [\n---\nx"}))["instruction"], "---\na: [\n---\nx");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_bundle::context::ContextPath;
 use amplifier_bundle::load::LoadedBundle;
 use amplifier_bundle::mention::{
-    FailedMention, FileCache, FoundMention, Gathered, Gatherer, MentionFault, Roots, Speaker,
+    FailedMention, FileCache, FoundMention, Gathered, Gatherer, MentionFault, Quotes, Roots, Speaker,
 };
 use amplifier_bundle::origin::{Place, SourceFile};
 use amplifier_bundle::prompt::{expand, system_prompt};
@@ -48,6 +48,8 @@ pub struct PromptParts {
     pub namespaces: Vec<NamedPath>,
     /// Whether the project's own words belong to it.
     pub project: Project,
+    /// Whether mentions between quotation marks count: in bundles they do, in profiles they do not.
+    pub quotes: Quotes,
 }
 
 /// A path and what it is called.
@@ -87,6 +89,7 @@ impl PromptParts {
                 .map(|known| NamedPath { name: known.name.clone(), path: known.dir.clone() })
                 .collect(),
             project: if builds_on_default { Project::Read } else { Project::Ignored },
+            quotes: Quotes::Read,
         }
     }
 
@@ -96,12 +99,12 @@ impl PromptParts {
         Self { instruction: Some(instruction), context: Vec::new(), ..self.clone() }
     }
 
-    pub fn write(&self, folder: &SessionFolder) -> Result<(), PromptError> {
+    pub fn write(&self, folder: &SessionFolder, durability: Durability) -> Result<(), PromptError> {
         let path = folder.prompt();
         let mut text = serde_json::to_vec_pretty(self)
             .map_err(|source| PromptError::Broken { path: path.clone(), source })?;
         text.push(b'\n');
-        Ok(write_atomic(&path, &text, Durability::Synced)?)
+        Ok(write_atomic(&path, &text, durability)?)
     }
 
     /// The parts that a session was opened with; nothing for a session that had none.
@@ -176,10 +179,15 @@ impl SystemPrompt {
         &self.parts
     }
 
+    /// Follows mentions the way this session does, wherever they stand.
+    fn gatherer<'g>(&'g self, cache: &'g mut FileCache) -> Gatherer<'g, Shelf> {
+        Gatherer::new(&Shelf, &self.roots, cache).with_quotes(self.parts.quotes)
+    }
+
     /// The prompt as of now, and what it was made from. Reads files.
     pub fn render(&self) -> (Option<String>, Gathered) {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut gatherer = Gatherer::new(&Shelf, &self.roots, &mut cache);
+        let mut gatherer = self.gatherer(&mut cache);
         if let Some(instruction) = &self.parts.instruction {
             gatherer.text(instruction, &Speaker::Instruction);
         }
@@ -196,7 +204,7 @@ impl SystemPrompt {
     /// A text with the files it mentions before it, and what became of its mentions.
     pub fn expand(&self, text: &str, speaker: &Speaker) -> (String, Gathered) {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut gatherer = Gatherer::new(&Shelf, &self.roots, &mut cache);
+        let mut gatherer = self.gatherer(&mut cache);
         gatherer.text(text, speaker);
         let gathered = gatherer.finish();
         (expand(text, &gathered), gathered)
@@ -205,7 +213,7 @@ impl SystemPrompt {
     /// Where a mention leads.
     fn resolve(&self, mention: &str) -> Option<PathBuf> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut gatherer = Gatherer::new(&Shelf, &self.roots, &mut cache);
+        let mut gatherer = self.gatherer(&mut cache);
         let mention = if mention.starts_with('@') { mention.to_owned() } else { format!("@{mention}") };
         gatherer.text(&mention, &Speaker::Instruction);
         let found = gatherer.finish().found.into_iter().next()?;
@@ -227,7 +235,7 @@ impl SystemPrompt {
         }
     }
 
-    /// Emits what was not told before; gives the failures among it.
+    /// Emits what was not told before, and nothing else; gives the failures among it.
     pub(crate) async fn report(
         &self,
         source: &str,
@@ -236,6 +244,8 @@ impl SystemPrompt {
     ) -> Vec<FailedMention> {
         let (resolutions, failed) = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_told = |found: &&FoundMention| told.hashes.contains(&found.hash);
+            let news: Vec<_> = gathered.found.iter().filter(|found| !is_told(found)).collect();
             let resolution = |found: &FoundMention| MentionResolution {
                 mention: found.mention.clone(),
                 resolved_path: found.path.display().to_string(),
@@ -243,13 +253,13 @@ impl SystemPrompt {
                 content_hash: found.hash.clone(),
                 is_new: told.hashes.insert(found.hash.clone()),
             };
-            let resolutions: Vec<_> = gathered.found.iter().map(resolution).collect();
+            let resolutions: Vec<_> = news.into_iter().map(resolution).collect();
             let mut is_news =
                 |failed: &&FailedMention| told.failed.insert(format!("{} {}", failed.mention, failed.reason));
             let failed: Vec<_> = gathered.failed.iter().filter(|failed| is_news(failed)).cloned().collect();
             (resolutions, failed)
         };
-        if failed.is_empty() && !resolutions.iter().any(|found| found.is_new) {
+        if failed.is_empty() && resolutions.is_empty() {
             return failed;
         }
         let failures = failed.iter().map(|failed| MentionFailure {

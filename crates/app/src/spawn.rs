@@ -22,9 +22,11 @@ use crate::profiles;
 use crate::prompt::{self, PromptParts, SystemPrompt};
 use crate::store::SessionStore;
 
+mod ending;
 pub mod inherit;
 pub mod preferences;
 
+use ending::Ending;
 use inherit::Inheritance;
 use preferences::Preference;
 
@@ -49,7 +51,7 @@ impl Door {
         self.0.get_or_init(|| Arc::downgrade(nest));
     }
 
-    fn nest(&self) -> Result<Arc<Nest>, SpawnError> {
+    pub(crate) fn nest(&self) -> Result<Arc<Nest>, SpawnError> {
         self.0.get().and_then(Weak::upgrade).ok_or(SpawnError::NotOpen)
     }
 }
@@ -134,11 +136,8 @@ impl Nest {
     fn agent(&self, request: &SpawnRequest) -> Result<Map<String, Value>, SpawnError> {
         let plan: &MountPlan = self.session.coordinator().plan();
         let name = request.agent_name.as_str();
-        if let Some(agent) = &request.agent_config {
-            return Ok(agent.clone());
-        }
-        let known = request.agent_configs.get(name).or_else(|| plan.agents.get(name));
-        match known.and_then(Value::as_object) {
+        let known = || request.agent_configs.get(name).or_else(|| plan.agents.get(name))?.as_object();
+        match request.agent_config.as_ref().or_else(known) {
             Some(agent) => Ok(profiles::unfolded(agent)),
             None if name == "self" => Ok(Map::new()),
             None => Err(SpawnError::UnknownAgent {
@@ -150,8 +149,7 @@ impl Nest {
 
     /// An agent with words of its own has its own prompt; one without is this session once more.
     fn prompt_of(&self, agent: &Map<String, Value>) -> PromptParts {
-        let own = agent.get("instruction").or_else(|| agent.get("system")?.get("instruction"));
-        match own.and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
+        match profiles::instruction(agent) {
             Some(instruction) => self.prompt.parts().for_agent(instruction.to_owned()),
             None => self.prompt.parts().clone(),
         }
@@ -180,8 +178,10 @@ async fn answer(child: OpenSession, instruction: String) -> Result<Value, SpawnE
         for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
             child.show(prompt::describe(failed)).await;
         }
+        let ending = Ending::watch(&child.session);
         let result = child.session.execute(asked).await;
-        let (status, cost) = (child.session.status(), child.cost());
+        let (turns, cost) = (child.session.status().turns, child.cost());
+        let (status, metadata) = ending.told();
         child.session.cleanup().await;
         if let Err(error) = child.update_views().await {
             // The journal has everything; the views are made again when they are wanted.
@@ -191,10 +191,10 @@ async fn answer(child: OpenSession, instruction: String) -> Result<Value, SpawnE
             json!({
                 "output": output,
                 "session_id": child.session.id(),
-                "status": status.status,
-                "turn_count": status.turns,
+                "status": status,
+                "turn_count": turns,
                 "cost_usd": cost,
-                "metadata": {},
+                "metadata": metadata,
             })
         })
     });
@@ -221,7 +221,7 @@ pub(crate) struct SpawnCall(pub(crate) Arc<Door>);
 /// `session.resume`.
 pub(crate) struct ResumeCall(pub(crate) Arc<Door>);
 
-fn failed(name: &str, error: &SpawnError) -> CapabilityError {
+pub(crate) fn failed(name: &str, error: &SpawnError) -> CapabilityError {
     CapabilityError::Failed { name: name.to_owned(), message: amplifier_core::error::chain(error) }
 }
 

@@ -86,7 +86,8 @@ impl SessionStore {
             std::fs::set_permissions(folder.dir(), private)
                 .map_err(FileError::at("set the mode of", folder.dir()))?;
         }
-        self.write_plan(&folder, plan)?;
+        // The first sync of its journal makes the names in the folder durable; before it there is nothing to lose.
+        self.put_plan(&folder, plan, Durability::ContentSynced)?;
         Ok(folder)
     }
 
@@ -101,10 +102,19 @@ impl SessionStore {
 
     /// Replaces the plan of a session.
     pub fn write_plan(&self, folder: &SessionFolder, plan: &MountPlan) -> Result<(), StoreError> {
+        self.put_plan(folder, plan, Durability::Synced)
+    }
+
+    fn put_plan(
+        &self,
+        folder: &SessionFolder,
+        plan: &MountPlan,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
         let path = folder.mount_plan();
         let text = pretty(&plan.write(PlanForm::Nested))
             .map_err(|source| StoreError::Json { path: path.clone(), source })?;
-        Ok(write_atomic(&path, &text, Durability::Synced)?)
+        Ok(write_atomic(&path, &text, durability)?)
     }
 
     /// The plan a session was opened with.

@@ -193,7 +193,7 @@ fn entry(name: &str, agent: &Agent, file: Option<Bundle>) -> Node {
     let named = own.shift_remove("name").map_or_else(|| Node::text(name, listed), |entry| entry.node);
     put(&mut merged, "name", named);
     let described = own.shift_remove("description").map(|entry| entry.node);
-    let from_file = file.map(file_mapping).unwrap_or_default();
+    let from_file = file.map(said).unwrap_or_default();
     if let Some(described) =
         described.or_else(|| from_file.get("description").map(|entry| entry.node.clone()))
     {
@@ -211,7 +211,7 @@ fn entry(name: &str, agent: &Agent, file: Option<Bundle>) -> Node {
 }
 
 /// What an agent's file says, as the keys of an entry.
-fn file_mapping(bundle: Bundle) -> Mapping {
+pub fn said(bundle: Bundle) -> Mapping {
     let mut mapping = bundle.head.extra;
     for (key, text) in [("name", bundle.head.name), ("description", bundle.head.description)] {
         if let Some(text) = text {

@@ -62,6 +62,8 @@ pub enum Code {
     Escape,
     /// A `!delete` with nothing to delete.
     NothingToDelete,
+    /// An address that holds a credential.
+    Credential,
 }
 
 /// One thing worth telling.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::home::starred;
+
 /// A text that was read, kept for messages that show the line they speak of.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourceFile {
@@ -74,7 +76,7 @@ impl Place {
     /// The line the place lies in with a caret under its column; `None` when the file has no such line.
     pub fn excerpt(&self) -> Option<String> {
         const WIDEST: usize = 160;
-        let line = self.file.line(self.line)?;
+        let line = &starred(self.file.line(self.line)?);
         let before = usize::try_from(self.column.saturating_sub(1)).ok()?;
         // A long line is shown around its caret, never whole.
         let skipped = before.saturating_sub(WIDEST / 2);
@@ -126,6 +128,13 @@ mod tests {
         let place = Place { file, line: 2, column: 7 };
         assert_eq!(place.to_string(), "b.md:2:7");
         assert_eq!(place.excerpt().unwrap(), "2 | \tkey: [1\n  | \t     ^");
+    }
+
+    #[test]
+    fn an_excerpt_shows_no_credential() {
+        let file = Arc::new(SourceFile::new("b.md", "{source: git+https://u:t0k@h/r, x: 1}"));
+        let excerpt = Place { file, line: 1, column: 34 }.excerpt().unwrap();
+        assert_eq!(excerpt, format!("1 | {{source: git+https://*****@h/r, x: 1}}\n  | {}^", " ".repeat(33)));
     }
 
     #[test]

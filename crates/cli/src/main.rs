@@ -21,6 +21,10 @@ use exit::Exit;
 use render::{Manner, Palette, Tone};
 
 fn main() -> ExitCode {
+    if is_version_asked() {
+        render::out(concat!("amplifier ", env!("CARGO_PKG_VERSION")));
+        return if render::has_lost_output() { Exit::Failure.into() } else { Exit::Success.into() };
+    }
     let parsed = Args::command().try_get_matches();
     let parsed =
         parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
@@ -55,6 +59,13 @@ fn main() -> ExitCode {
         Exit::Success if render::has_lost_output() => Exit::Failure.into(),
         exit => exit.into(),
     }
+}
+
+/// Whether the version is all that is asked for: scripts ask often, and the commands need not be known to answer.
+fn is_version_asked() -> bool {
+    let mut args = std::env::args_os().skip(1);
+    let first = args.next();
+    args.next().is_none() && first.is_some_and(|first| first == "--version" || first == "-V")
 }
 
 /// How to print, before anything is printed.

@@ -9,13 +9,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amplifier_core::clock::Clock;
+use amplifier_core::contracts::{EventStamp, HookEvent, HookHandler};
 use amplifier_core::hooks::HookSpec;
 use amplifier_core::loader::Loader;
 use amplifier_core::session::{Session, SessionBuilder};
 use amplifier_modules::BuiltIns;
 use amplifier_protocol::event::ToolPre;
+use amplifier_protocol::ids::{EventName, SessionId};
 use amplifier_protocol::mount_plan::MountPlan;
-use serde_json::json;
+use amplifier_protocol::time::Timestamp;
+use serde_json::{Map, Value, json};
 
 mod fixtures;
 
@@ -23,8 +26,6 @@ use fixtures::{Agree, BenchModules, WallClock, event_pattern, plan};
 
 const TOOLS: usize = 5;
 const HOOKS: usize = 5;
-/// How often a row is measured; the best round counts.
-const ROUNDS: usize = 9;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -113,18 +114,14 @@ impl Bench {
 
     async fn open_close(&self) -> Outcome {
         let plan = plan(0, TOOLS, HOOKS)?;
-        let mut best = Best::default();
-        for _ in 0..ROUNDS {
-            let mut times = Vec::new();
-            for _ in 0..self.samples(500) {
-                let fresh = plan.clone();
-                let began = Instant::now();
-                self.open(fresh).await?.cleanup().await;
-                times.push(began.elapsed());
-            }
-            best.take(times);
+        let mut times = Vec::new();
+        for _ in 0..self.samples(2_000) {
+            let fresh = plan.clone();
+            let began = Instant::now();
+            self.open(fresh).await?.cleanup().await;
+            times.push(began.elapsed());
         }
-        self.report("open_close", best.micros(), "us")
+        self.report("open_close", median(times), "us")
     }
 
     async fn emit(&self) -> Outcome {
@@ -137,21 +134,25 @@ impl Bench {
                     Arc::new(Agree),
                 );
             }
-            let mut best = Best::default();
-            for _ in 0..ROUNDS {
-                // Many at once: a clock call costs as much as an emit nobody hears.
-                let (mut times, batch) = (Vec::new(), 100);
-                for _ in 0..self.samples(250) {
-                    let events: Vec<_> = (0..batch).map(|_| tool_pre()).collect();
-                    let began = Instant::now();
-                    for event in events {
-                        std::hint::black_box(hub.emit(event).await);
-                    }
-                    times.push(began.elapsed() / batch);
+            let listeners: Vec<Arc<dyn HookHandler>> = (0..handlers).map(|_| Arc::new(Agree) as _).collect();
+            // Many at once: a clock call costs as much as an emit nobody hears. Floor and emit take turns, so that a busy
+            // moment of the machine is a busy moment of both.
+            let (mut times, mut floors, batch) = (Vec::new(), Vec::new(), 100);
+            for _ in 0..self.samples(1_000) {
+                let events: Vec<_> = (0..batch).map(|_| tool_pre()).collect();
+                let began = Instant::now();
+                for event in &events {
+                    std::hint::black_box(tell(event, &listeners).await?);
                 }
-                best.take(times);
+                floors.push(began.elapsed() / batch);
+                let began = Instant::now();
+                for event in events {
+                    std::hint::black_box(hub.emit(event).await);
+                }
+                times.push(began.elapsed() / batch);
             }
-            self.report(&format!("emit_{handlers}"), best.micros(), "us")?;
+            self.report(&format!("emit_floor_{handlers}"), median(floors), "us")?;
+            self.report(&format!("emit_{handlers}"), median(times), "us")?;
             session.cleanup().await;
         }
         Ok(())
@@ -160,20 +161,16 @@ impl Bench {
     async fn turn(&self, rounds: u64) -> Outcome {
         let session = self.open(plan(rounds, 1, 0)?).await?;
         let context = session.coordinator().context().ok_or("no context")?;
-        let mut best = Best::default();
-        for _ in 0..ROUNDS {
-            let mut times = Vec::new();
-            for _ in 0..self.samples(600) {
-                let began = Instant::now();
-                session.execute("hi").await?;
-                times.push(began.elapsed());
-                // An empty history for each sample, else every turn would also pay for the ones before it.
-                context.clear().await?;
-            }
-            best.take(times);
+        let mut times = Vec::new();
+        for _ in 0..self.samples(3_000) {
+            let began = Instant::now();
+            session.execute("hi").await?;
+            times.push(began.elapsed());
+            // An empty history for each sample, else every turn would also pay for the ones before it.
+            context.clear().await?;
         }
         session.cleanup().await;
-        self.report(&format!("turn_{rounds}"), best.micros(), "us")
+        self.report(&format!("turn_{rounds}"), median(times), "us")
     }
 }
 
@@ -181,24 +178,33 @@ fn tool_pre() -> ToolPre {
     ToolPre { tool_name: "t".to_owned(), tool_input: json!({"a": 1}), ..ToolPre::default() }
 }
 
+/// The floor of an emit: the event as every handler gets it, and an asynchronous call to each of them. No order, no limit of
+/// time, no panic caught, nothing joined.
+async fn tell(event: &ToolPre, listeners: &[Arc<dyn HookHandler>]) -> Result<HookEvent, Box<dyn Error>> {
+    let mut data = Map::new();
+    data.insert("tool_name".to_owned(), Value::String(event.tool_name.clone()));
+    data.insert("tool_input".to_owned(), event.tool_input.clone());
+    let stamp = EventStamp {
+        session_id: SessionId::fixed("bench"),
+        parent_id: None,
+        turn: 0,
+        sequence: 0,
+        timestamp: Timestamp::from_micros(0),
+    };
+    let event = HookEvent { name: EventName::of::<ToolPre>(), data, stamp };
+    for listener in listeners {
+        std::hint::black_box(listener.handle(&event).await)?;
+    }
+    Ok(event)
+}
+
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// The lowest median of several rounds: what else runs on the machine can only add to a round, for as long as it runs.
-#[derive(Default)]
-struct Best(Option<Duration>);
-
-impl Best {
-    fn take(&mut self, mut times: Vec<Duration>) {
-        times.sort();
-        let median = times.get(times.len() / 2).copied();
-        self.0 = self.0.into_iter().chain(median).min();
-    }
-
-    fn micros(&self) -> f64 {
-        self.0.map_or(f64::NAN, micros)
-    }
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times.get(times.len() / 2).copied().map_or(f64::NAN, micros)
 }
 
 /// Resident memory of this process, where the system tells it this way.

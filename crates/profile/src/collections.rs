@@ -11,6 +11,7 @@ use amplifier_bundle::fetch::Files;
 use amplifier_bundle::node::{Mapping, Node, mapping_to_json};
 use amplifier_bundle::origin::{Place, SourceFile};
 use amplifier_bundle::yaml::{self, YamlLimits};
+use amplifier_sources::uri::SourceUri;
 use indexmap::IndexMap;
 
 use crate::error::ProfileError;
@@ -237,6 +238,11 @@ impl Profiles {
     ) -> Result<(), ProfileError> {
         if name.as_str() == LOCAL {
             return Err(ProfileError::LocalCollection);
+        }
+        if let Ok(uri) = source.parse::<SourceUri>()
+            && uri.holds_credentials()
+        {
+            return Err(ProfileError::Credential { uri: uri.to_string() });
         }
         let _guard = self.guard("collections.yaml", cx).await?;
         let path = self.share.collections_file();

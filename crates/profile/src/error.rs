@@ -34,6 +34,8 @@ pub enum ProfileError {
     },
     #[error("Collection already exists: {name}")]
     CollectionExists { name: String },
+    #[error("the address `{uri}` holds a credential, which would be written to a file")]
+    Credential { uri: String },
     #[error("there is no collection `{name}`")]
     NoCollection { name: String },
     #[error("the collection `local` holds the profiles you write yourself; it has no source")]
@@ -200,6 +202,7 @@ impl ProfileError {
             }
             Self::Name { .. } => "use letters, digits, `-`, `_` and `.`, and begin with a letter or digit",
             Self::NoCollection { .. } => "`amplifier collection list` shows those there are",
+            Self::Credential { .. } => "leave it out; git's own credential helpers are asked for it",
             Self::CollectionExists { .. } => "remove it first, or choose another name",
             Self::NoProfile { .. } | Self::NoBase { .. } => {
                 "`amplifier profile list` shows those there are; `amplifier collection sync` brings new ones"

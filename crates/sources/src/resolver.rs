@@ -23,6 +23,8 @@ pub struct SourceResolver {
     fetcher: Arc<Fetcher>,
     cx: FetchContext,
     names: BTreeMap<String, SourceUri>,
+    /// Addresses with their credentials, by how they are shown.
+    written: BTreeMap<String, SourceUri>,
     folders: Vec<PathBuf>,
     lock: Option<Arc<BundleLock>>,
     next: Option<Arc<dyn ModuleSourceResolver>>,
@@ -42,13 +44,20 @@ struct FolderModule(PathBuf);
 
 impl SourceResolver {
     pub fn new(fetcher: Arc<Fetcher>, cx: FetchContext) -> Self {
-        Self { fetcher, cx, names: BTreeMap::new(), folders: Vec::new(), lock: None, next: None }
+        let (names, written) = (BTreeMap::new(), BTreeMap::new());
+        Self { fetcher, cx, names, written, folders: Vec::new(), lock: None, next: None }
     }
 
     /// Names that stand for sources.
     #[must_use]
     pub fn with_names(self, names: BTreeMap<String, SourceUri>) -> Self {
         Self { names, ..self }
+    }
+
+    /// Addresses as they were written, credentials included, by how they are shown: a plan has only what is shown.
+    #[must_use]
+    pub fn with_written(self, written: BTreeMap<String, SourceUri>) -> Self {
+        Self { written, ..self }
     }
 
     /// Folders in which modules lie as `amplifier-module-<id>` or `<id>`.
@@ -70,6 +79,7 @@ impl SourceResolver {
     }
 
     fn fetched(&self, id: &ModuleId, uri: SourceUri) -> Arc<dyn ModuleSource> {
+        let uri = self.written.get(&uri.to_string()).cloned().unwrap_or(uri);
         let (fetcher, cx) = (Arc::clone(&self.fetcher), self.cx.clone());
         Arc::new(FetchedModule { id: id.clone(), uri, fetcher, cx, lock: self.lock.clone() })
     }

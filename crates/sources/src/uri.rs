@@ -6,6 +6,7 @@
 mod parse;
 mod subpath;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -130,6 +131,11 @@ impl SourceUri {
         }
     }
 
+    /// Whether it holds a credential, which is hidden where it is shown.
+    pub fn holds_credentials(&self) -> bool {
+        self.to_string().parse::<Self>().is_ok_and(|shown| shown != *self)
+    }
+
     /// Whether it is fetched from elsewhere, and so kept in the cache.
     pub fn is_remote(&self) -> bool {
         match self {
@@ -154,7 +160,7 @@ impl GitUri {
 
     /// The beginning of the address with its credentials, and without them; `None` when there are none.
     pub(crate) fn secret_origin(&self) -> Option<(String, String)> {
-        let userinfo = self.userinfo.as_ref()?;
+        let userinfo = self.lent()?;
         let user = userinfo.split(':').next().unwrap_or_default();
         let user = if self.transport == GitTransport::Ssh { format!("{user}@") } else { String::new() };
         let origin = |user: &str| format!("{}://{user}{}/", self.transport.as_str(), self.host);
@@ -162,9 +168,15 @@ impl GitUri {
         (secret != public).then_some((secret, public))
     }
 
+    /// What was written before the host. An address that was shown lends nothing: git's own helpers are asked instead.
+    fn lent(&self) -> Option<&str> {
+        let is_hidden = |userinfo: &str| userinfo.rsplit(':').next() == Some(HIDDEN);
+        self.userinfo.as_deref().filter(|userinfo| !is_hidden(userinfo))
+    }
+
     /// The texts that must never be shown.
     pub(crate) fn secrets(&self) -> Vec<&str> {
-        let Some(userinfo) = self.userinfo.as_deref() else { return Vec::new() };
+        let Some(userinfo) = self.lent() else { return Vec::new() };
         let password = userinfo.split_once(':').map(|(_, password)| password);
         let whole = (self.transport != GitTransport::Ssh).then_some(userinfo);
         whole.into_iter().chain(password).filter(|secret| !secret.is_empty()).collect()
@@ -198,9 +210,18 @@ impl ZipUri {
 }
 
 impl HttpUri {
-    /// The address for the server, credentials included, without the fragment. Not for showing.
-    pub fn url(&self) -> &Url {
-        &self.url
+    /// The address for the server, credentials included, without the fragment. Not for showing. Of an address that was
+    /// shown, the mark of its credentials is left out.
+    pub fn url(&self) -> Cow<'_, Url> {
+        if self.url.username() != HIDDEN {
+            return Cow::Borrowed(&self.url);
+        }
+        let mut url = self.url.clone();
+        // It has a host, so these cannot fail.
+        if url.set_username("").is_err() || url.set_password(None).is_err() {
+            return Cow::Borrowed(&self.url);
+        }
+        Cow::Owned(url)
     }
 }
 

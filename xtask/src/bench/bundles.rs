@@ -10,7 +10,7 @@ use crate::output::TaskError;
 use crate::workspace::Workspace;
 
 const fn row(name: &'static str, at_most: Option<f64>) -> Goal {
-    Goal { name, at_most, times: None, share: Share::Whole }
+    Goal { name, at_most, over: None, times: None, share: Share::Whole }
 }
 
 /// In the order of the table; the last row is what reading and parsing the files costs alone.

@@ -20,16 +20,16 @@ const RIPGREP: &str = "ripgrep@15.2.0";
 const INSTALL_LIMIT: Duration = Duration::from_secs(900);
 
 const fn at_most(name: &'static str, nanoseconds: f64) -> Goal {
-    Goal { name, at_most: Some(nanoseconds), times: None, share: Share::Whole }
+    Goal { name, at_most: Some(nanoseconds), over: None, times: None, share: Share::Whole }
 }
 
 /// A search may take a quarter longer than `rg`, which neither sorts what it finds nor gives it to a model.
 const fn like_rg(name: &'static str) -> Goal {
-    Goal { name, at_most: None, times: Some(0.8), share: Share::Whole }
+    Goal { name, at_most: None, over: None, times: Some(0.8), share: Share::Whole }
 }
 
 const fn shown(name: &'static str) -> Goal {
-    Goal { name, at_most: None, times: None, share: Share::Whole }
+    Goal { name, at_most: None, over: None, times: None, share: Share::Whole }
 }
 
 const MS: f64 = 1_000_000.0;

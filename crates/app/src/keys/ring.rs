@@ -4,7 +4,14 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use keyring::Entry;
+#[cfg(target_os = "macos")]
+use apple_native_keyring_store::keychain::Store;
+#[cfg(all(unix, not(target_os = "macos")))]
+use dbus_secret_service_keyring_store::Store;
+use keyring_core::api::CredentialStoreApi as _;
+use keyring_core::{Entry, Error};
+#[cfg(windows)]
+use windows_native_keyring_store::Store;
 
 use super::KeysError;
 
@@ -16,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const GLANCE: Duration = Duration::from_secs(5);
 
 pub(super) fn is_there() -> Result<(), KeysError> {
-    aside(GLANCE, || match Entry::store_status() {
-        Ok(()) => Ok(()),
+    aside(GLANCE, || match Store::new() {
+        Ok(_) => Ok(()),
         Err(error) => Err(KeysError::NoKeyring { reason: error.to_string() }),
     })
 }
@@ -36,20 +43,20 @@ pub(super) fn delete(name: &str) -> Result<(), KeysError> {
     let name = name.to_owned();
     aside(PATIENCE, move || match entry(&name)?.delete_credential() {
         // What is gone already is forgotten.
-        Ok(()) | Err(keyring::Error::NoEntry) => Ok(()),
+        Ok(()) | Err(Error::NoEntry) => Ok(()),
         Err(error) => Err(refused(&error)),
     })
 }
 
 fn entry(name: &str) -> Result<Entry, KeysError> {
-    Entry::new(SERVICE, name).map_err(|error| refused(&error))
+    Store::new().and_then(|store| store.build(SERVICE, name, None)).map_err(|error| refused(&error))
 }
 
 /// Some errors of keyrings carry the value they speak of; only their kind is told.
-fn refused(error: &keyring::Error) -> KeysError {
+fn refused(error: &Error) -> KeysError {
     let reason = match error {
-        keyring::Error::NoEntry => "it has no such key".to_owned(),
-        keyring::Error::BadEncoding(_) => "what it has is no text".to_owned(),
+        Error::NoEntry => "it has no such key".to_owned(),
+        Error::BadEncoding(_) => "what it has is no text".to_owned(),
         other => other.to_string(),
     };
     KeysError::Refused { reason }

@@ -32,7 +32,7 @@ impl Kept {
     ) -> Result<Self, AppError> {
         let folder = store.create(&id, &plan)?;
         if let Some(parts) = &parts {
-            parts.write(&folder)?;
+            parts.write(&folder, Durability::ContentSynced)?;
         }
         let parts = parts.unwrap_or_default();
         Ok(Self { id, plan, folder, parts, lock: None, is_new: true })

@@ -21,6 +21,7 @@ use amplifier_sources::uri::SourceUri;
 use futures_util::stream::{self, StreamExt};
 
 use super::fault::BundleFault;
+use crate::credentials::{self, Credentials};
 use crate::library::{Access, Library};
 use crate::lockfile::{self, LOCK_FILE};
 use crate::prompt::PromptParts;
@@ -112,13 +113,27 @@ pub async fn prepare_bundle(
     if target == Target::Session {
         access.settings.apply(&mut loaded.plan);
     }
-    let missing = bring_modules(&library, &loaded).await;
+    let credentials = hide_credentials(&mut loaded, options.strictness)?;
+    let missing = bring_modules(&library, &loaded, &credentials).await;
     if options.strictness == Strictness::Strict && !missing.is_empty() {
         return Err(BundleFault::Modules { problems: missing });
     }
-    let prepared = PreparedBundle { reference: reference.to_owned(), loaded, missing, own, locked, library };
+    let reference = credentials::shown(reference);
+    let prepared = PreparedBundle { reference, loaded, missing, own, locked, library };
     prepared.refuse_drift()?;
     Ok(prepared)
+}
+
+/// From here on nothing that is shown or kept holds a credential.
+fn hide_credentials(loaded: &mut LoadedBundle, strictness: Strictness) -> Result<Credentials, BundleFault> {
+    let mut credentials = Credentials::default();
+    let mut notices = credentials.hide_draft(&mut loaded.plan);
+    notices.extend(credentials::of_includes(&loaded.graph));
+    if notices.iter().any(|notice| notice.stops(strictness)) {
+        return Err(Box::new(BundleError::Invalid(notices)).into());
+    }
+    loaded.composed.notices.append(&mut notices);
+    Ok(credentials)
 }
 
 /// The bundles that settings lay over every other.
@@ -132,7 +147,7 @@ async fn app_layers(
         let asked = library.address_of(&reference).unwrap_or_else(|| as_path(&reference, &access.base));
         let layer = load_layer(library, &asked, &access.base, options).await;
         layers.push(layer.map_err(|source| BundleFault::App {
-            reference,
+            reference: credentials::shown(&reference),
             place,
             source: Box::new(source),
         })?);
@@ -172,11 +187,15 @@ async fn own_folder(library: &Library, asked: &str, base: &Path) -> Option<PathB
 }
 
 /// Fetches the modules that are not in this program; gives what could not be had.
-async fn bring_modules(library: &Library, loaded: &LoadedBundle) -> Vec<String> {
+async fn bring_modules(library: &Library, loaded: &LoadedBundle, credentials: &Credentials) -> Vec<String> {
     let wanted = resolver::sourced(&loaded.plan.to_json());
     let fetches = wanted.into_iter().filter(|entry| !entry.native && is_location(&entry.source));
     let problems = stream::iter(fetches.map(|Sourced { module, source, .. }| async move {
-        let error = library.bring(&source).await.err()?;
+        let brought = match credentials.written().get(&source) {
+            Some(written) => library.bring_uri(&source, written.clone()).await,
+            None => library.bring(&source).await,
+        };
+        let error = brought.err()?;
         let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
         Some(format!("module `{module}`: {}{hint}", error.chain()))
     }));

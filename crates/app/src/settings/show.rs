@@ -5,6 +5,7 @@ use amplifier_bundle::origin::Place;
 use serde_json::{Value, json};
 
 use super::{Layer, Settings, is_secret};
+use crate::credentials;
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +83,8 @@ impl Settings {
 fn hidden(key: &str, value: &Value) -> Value {
     match value {
         Value::String(text) if is_secret(key, text) => Value::from(amplifier_core::redact::REDACTED),
+        // A name alone may be a token too, which only whoever reads addresses can tell.
+        Value::String(text) => amplifier_core::redact::redact(&Value::from(credentials::shown(text))),
         other => amplifier_core::redact::redact(other),
     }
 }

@@ -6,6 +6,7 @@
 
 use amplifier_core::coordinator::Coordinator;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
+use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -51,7 +52,7 @@ const MODEL_KEYS: [&str; 2] = ["default_model", "model"];
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Preference {
     pub provider: String,
-    /// The model, or a pattern with `*` and `?` of which the last by name is taken.
+    /// The model, or a pattern with `*`, `?` and `[abc]`: of the models that fit, the last by name is taken.
     pub model: String,
     #[serde(default)]
     pub config: Map<String, Value>,
@@ -105,7 +106,7 @@ pub(crate) fn find(providers: &[ModuleSpec], name: &str) -> Option<usize> {
 /// The model that a preference means; nothing when its pattern fits none.
 async fn model(preference: &Preference, entry: &ModuleSpec, parent: &Coordinator) -> Option<String> {
     let pattern = &preference.model;
-    if !pattern.contains(['*', '?']) {
+    if !pattern.contains(['*', '?', '[']) {
         return Some(pattern.clone());
     }
     let short = entry.module.as_str().strip_prefix("provider-").unwrap_or(entry.module.as_str());
@@ -113,33 +114,15 @@ async fn model(preference: &Preference, entry: &ModuleSpec, parent: &Coordinator
     let provider = names.into_iter().find_map(|name| parent.provider(name))?;
     // A provider that cannot list its models meets no pattern; the next preference may.
     let models = provider.list_models().await.ok()?;
-    let fits = |id: &String| matches(&pattern.to_lowercase(), &id.to_lowercase());
-    models.into_iter().map(|model| model.id).filter(fits).max()
+    let pattern = glob(pattern)?;
+    models.into_iter().map(|model| model.id).filter(|id| pattern.is_match(id)).max()
 }
 
-/// Whether a text fits a pattern of `*` and `?`.
-fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    // Where the last `*` stands and how much it has taken: one step back is enough, since a later `*` can take over.
-    let mut star: Option<(usize, usize)> = None;
-    while let Some(c) = text.get(t) {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(wanted) if *wanted == '?' || wanted == c => (p, t) = (p + 1, t + 1),
-            _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    (p, t) = (at + 1, taken + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(p).all(|c| *c == '*')
+/// A pattern of a shell, in which case does not matter and `*` takes everything; nothing when it cannot be read.
+fn glob(pattern: &str) -> Option<GlobMatcher> {
+    let mut builder = GlobBuilder::new(pattern);
+    builder.case_insensitive(true).literal_separator(false).backslash_escape(false);
+    builder.build().ok().map(|glob| glob.compile_matcher())
 }
 
 #[cfg(test)]
@@ -177,9 +160,14 @@ mod tests {
             ("g?t", "gt", false),
             ("*a*b*", "xxaxxbxx", true),
             ("*a*b", "ab-a", false),
+            ("GPT-4[o1]*", "gpt-4O-mini", true),
+            ("gpt-4[!o]*", "gpt-4o-mini", false),
+            ("*llama*", "meta/Llama-3", true),
+            ("gpt-[4", "gpt-4", false),
             ("", "", true),
         ] {
-            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+            let found = glob(pattern).is_some_and(|glob| glob.is_match(text));
+            assert_eq!(found, fits, "{pattern} {text}");
         }
     }
 }

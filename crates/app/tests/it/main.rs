@@ -10,11 +10,16 @@
 )]
 
 mod bundles;
+mod capabilities;
+mod credentials;
 mod hand;
 mod journal;
 mod kills;
+mod model;
+mod profile_sessions;
 mod prompts;
 mod sessions;
+mod spawn_rules;
 mod spawns;
 mod store;
 mod support;

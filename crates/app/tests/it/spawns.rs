@@ -79,7 +79,7 @@ async fn w17_a_child_has_the_capabilities_its_parent_has() {
     let answer = spawn(&session, json!({"agent_name": "helper", "instruction": "go"})).await.unwrap();
     assert_eq!(
         (answer["output"].as_str(), answer["status"].as_str()),
-        (Some("middle done"), Some("completed"))
+        (Some("middle done"), Some("success"))
     );
     // The child could spawn by itself: `session.spawn` is there, and it knows how deep it is.
     assert!(shop.journals().iter().any(|(_, journal)| journal.contains("deep down")));

@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// A mention as it stands in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mention {
@@ -23,7 +25,8 @@ impl Mention {
 }
 
 /// Whether mentions between quotation marks count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Quotes {
     /// They do, as in bundles.
     #[default]

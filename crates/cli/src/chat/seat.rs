@@ -391,7 +391,8 @@ pub fn short(id: &SessionId) -> String {
 fn made_of(args: &StartArgs, access: &Access, resumed: Option<&SessionId>) -> String {
     let choice = &args.choice;
     let file = choice.plan.as_ref().map(|plan| plan.display().to_string());
-    let named = choice.bundle.clone().or_else(|| choice.profile.clone()).or(file);
+    let bundle = choice.bundle.as_deref().map(amplifier_app::credentials::shown);
+    let named = bundle.or_else(|| choice.profile.clone()).or(file);
     match (named, resumed) {
         (Some(named), _) => named,
         (None, Some(id)) => format!("session {}", short(id)),

@@ -70,7 +70,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     access.settings.limit_plan(&mut plan);
     set_values(args, &mut plan)?;
     let (prompt, resolver) = match &chosen {
-        Chosen::File(_) => (None, None),
+        Chosen::File(file) => (None, file.resolver(&plan, &access)),
         Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),
         Chosen::Profile(profile) => {
             (Some(profile.prompt().map_err(|fault| super::profile::refuse(&fault))?), profile.resolver(&plan))

@@ -45,7 +45,7 @@ async fn plan(
     let chosen = Chosen::find(choice, access, PrepareOptions::default()).await?;
     let plan = chosen.plan()?;
     let resolver = match &chosen {
-        Chosen::File(_) => None,
+        Chosen::File(file) => file.resolver(&plan, access),
         Chosen::Bundle(bundle) => bundle.resolver(&plan),
         Chosen::Profile(profile) => profile.resolver(&plan),
     };

@@ -23,7 +23,15 @@ pub enum Manner {
 /// A server on this machine; it ends with the test's process.
 pub struct Server {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// What somebody asked the server.
+#[derive(Clone, Default)]
+struct Asked {
+    path: String,
+    body: String,
+    key: Option<String>,
 }
 
 impl Server {
@@ -46,13 +54,18 @@ impl Server {
     }
 
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().unwrap().iter().map(|asked| format!("{} {}", asked.path, asked.body)).collect()
+    }
+
+    /// The key of the last request.
+    pub fn last_key(&self) -> Option<String> {
+        self.asked.lock().unwrap().last().and_then(|asked| asked.key.clone())
     }
 }
 
-fn serve(stream: TcpStream, manner: Manner, asked: &Mutex<Vec<String>>) {
+fn serve(stream: TcpStream, manner: Manner, asked: &Mutex<Vec<Asked>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut first, mut length) = (String::new(), 0);
+    let (mut first, mut length, mut key) = (String::new(), 0, None);
     if reader.read_line(&mut first).unwrap_or(0) == 0 {
         return;
     }
@@ -62,6 +75,9 @@ fn serve(stream: TcpStream, manner: Manner, asked: &Mutex<Vec<String>>) {
         if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
+        if line.to_lowercase().starts_with("authorization:") {
+            key = line.trim().rsplit(' ').next().map(str::to_owned);
+        }
         if line.trim().is_empty() {
             break;
         }
@@ -69,7 +85,8 @@ fn serve(stream: TcpStream, manner: Manner, asked: &Mutex<Vec<String>>) {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let path = first.split(' ').nth(1).unwrap().to_owned();
-    asked.lock().unwrap().push(format!("{path} {}", String::from_utf8(body).unwrap()));
+    let body = String::from_utf8(body).unwrap();
+    asked.lock().unwrap().push(Asked { path: path.clone(), body, key });
     let refused = json!({"error": {"message": "Incorrect API key provided", "type": "invalid_api_key"}});
     let models =
         json!({"object": "list", "data": [{"id": "smol", "owned_by": "llamacpp", "meta": {"n_ctx": 4096}}]});

@@ -4,7 +4,7 @@
 //! waits for it a moment at most and then goes out with what is known. It is told anew with each request and never stored.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mounted};
@@ -113,7 +113,7 @@ impl Default for Config {
 struct Status {
     config: Config,
     coordinator: Coordinator,
-    zone: TimeZone,
+    zone: Arc<OnceLock<TimeZone>>,
     look: Option<Look>,
     // When the running turn made its first request: one time for the whole turn keeps its requests alike.
     began: Mutex<Option<(u64, Timestamp)>>,
@@ -149,7 +149,7 @@ impl Status {
             session: &stamp.session_id,
             parent: stamp.parent_id.as_ref(),
             time: self.turn_began(stamp.turn, stamp.timestamp),
-            zone: &self.zone,
+            zone: self.zone.get_or_init(TimeZone::system),
             seen: &seen,
         })
     }
@@ -207,7 +207,14 @@ impl Module for StatusContext {
         }
         let look = dir.filter(|dir| dir.is_absolute()).map(|dir| Look::new(dir, &config));
         let (priority, with_git) = (config.priority, config.include_git && look.is_some());
-        let (zone, began) = (TimeZone::system(), Mutex::default());
+        let (zone, began) = (Arc::new(OnceLock::new()), Mutex::default());
+        if config.include_datetime {
+            // Finding the zone reads through a database of files, and the first request is not there yet.
+            let early = Arc::clone(&zone);
+            tokio::task::spawn_blocking(move || {
+                early.get_or_init(TimeZone::system);
+            });
+        }
         let status = Arc::new(Status { config, coordinator, zone, look, began });
         let mut patterns = vec![EventPattern::event::<ProviderRequest>()];
         if with_git {

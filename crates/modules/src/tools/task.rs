@@ -4,10 +4,11 @@
 //! (`task/call.rs`). Depth, number and cost are the ledger's to limit; its refusal is the tool's answer. What the parent
 //! said is handed over only when asked for (`task/handover.rs`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::contracts::{Module, Mounted, Tool, ToolCx, ToolFailure, Typed, TypedTool};
+use amplifier_core::contracts::{Capability, Module, Mounted, Tool, ToolCx, ToolFailure, Typed, TypedTool};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
@@ -130,6 +131,8 @@ struct Output {
 struct Task {
     config: Config,
     coordinator: Coordinator,
+    /// By name.
+    agents: BTreeMap<String, Map<String, Value>>,
 }
 
 impl TypedTool for Task {
@@ -174,13 +177,20 @@ fn invalid(message: impl Into<String>) -> ToolFailure {
     ToolFailure::new(message).of_kind("InvalidInput")
 }
 
-/// The agents of the plan with what is said about them, by name. Entries that are no objects are settings, not agents.
-fn agents(coordinator: &Coordinator) -> Vec<(&str, &Map<String, Value>)> {
-    let agents = coordinator.plan().agents.iter();
-    let mut agents: Vec<_> =
-        agents.filter_map(|(name, about)| Some((name.as_str(), about.as_object()?))).collect();
-    agents.sort_by_key(|(name, _)| *name);
-    agents
+/// Where the application tells the agents, each as an entry with its description, however the plan writes them.
+const AGENTS: &str = "agents.list";
+
+/// The agents with what is said about them. Entries that are no objects are settings, not agents.
+fn agents(coordinator: &Coordinator) -> BTreeMap<String, Map<String, Value>> {
+    let told = match coordinator.capability(AGENTS) {
+        Some(Capability::Value(Value::Object(told))) => told,
+        _ => coordinator.plan().agents.clone(),
+    };
+    let object = |about| match about {
+        Value::Object(about) => Some(about),
+        _ => None,
+    };
+    told.into_iter().filter_map(|(name, about)| Some((name, object(about)?))).collect()
 }
 
 /// The tool, with the plan's agents in its description. They are fixed with the plan, so the description is stable.
@@ -190,7 +200,7 @@ struct Described(Typed<Task>);
 impl Tool for Described {
     fn spec(&self) -> ToolSpec {
         let mut spec = self.0.spec();
-        let agents = agents(&self.0.0.coordinator);
+        let agents = &self.0.0.agents;
         let mut text = spec.description.take().unwrap_or_default();
         text.push_str(if agents.is_empty() { "\n\nNo agents are configured." } else { "\n\nAgents:" });
         for (name, about) in agents {
@@ -232,7 +242,8 @@ impl Module for TaskModule {
             let message = "`timeout` must be a positive number of seconds".to_owned();
             return Err(LoadError::Mount { id: self.id(), message });
         }
-        cx.mount_tool(Arc::new(Described(Typed(Task { config, coordinator: cx.coordinator.clone() }))));
+        let (coordinator, agents) = (cx.coordinator.clone(), agents(&cx.coordinator));
+        cx.mount_tool(Arc::new(Described(Typed(Task { config, coordinator, agents }))));
         Ok(Mounted::Ready)
     }
 }
@@ -247,5 +258,6 @@ impl BuiltIn for TaskModule {
             .uses("session.spawn")
             .uses("session.resume")
             .uses("self_delegation_depth")
+            .uses(AGENTS)
     }
 }

@@ -232,3 +232,23 @@ async fn a_hook_may_refuse_a_task_before_it_begins() {
     assert!(app.asked().is_empty());
     session.cleanup().await;
 }
+
+#[tokio::test]
+async fn agents_that_the_application_tells_count_before_those_of_the_plan() {
+    let told = json!({"zoe": {"description": "Read from a file", "instruction": "z"}, "dirs": ["./agents"]});
+    let app = App::default();
+    let spawn = app.spawn();
+    let builder = session(&script([Step::say("x")]), &[("tool-task", json!({}))]).await.plan(|plan| {
+        plan.agents.insert("zoe".to_owned(), json!({"content": "---\nmeta: {}\n---\nz"}));
+    });
+    let builder = builder.configure(|builder| {
+        builder.capability("session.spawn", spawn).capability("agents.list", Capability::Value(told))
+    });
+    let session = builder.open().await.unwrap();
+    app.parent.set(session.session().clone()).ok().unwrap();
+    let description = session.coordinator().tool_specs()[0].description.clone().unwrap();
+    assert!(description.ends_with("Agents:\n- zoe: Read from a file"), "{description}");
+    call(&session, json!({"agent": "zoe", "instruction": "do it"})).await;
+    assert_eq!(app.asked()[0]["agent_config"]["instruction"], json!("z"));
+    session.cleanup().await;
+}

@@ -12,7 +12,6 @@ mod collections;
 mod compiling;
 mod house;
 mod lifecycle;
-mod mentions;
 mod plans;
 mod schemas;
 mod texts;

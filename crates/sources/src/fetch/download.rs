@@ -34,7 +34,8 @@ impl Fetcher {
         cx: &FetchContext,
     ) -> Result<(PathBuf, ContentHash), FetchError> {
         let shown = SourceUri::Http(uri.clone()).to_string();
-        self.content(&http::normal(uri.url()), &shown, Origin::File(uri.url()), cx).await
+        let url = uri.url();
+        self.content(&http::normal(&url), &shown, Origin::File(&url), cx).await
     }
 
     pub(super) async fn archive(
@@ -43,9 +44,11 @@ impl Fetcher {
         cx: &FetchContext,
     ) -> Result<(PathBuf, ContentHash), FetchError> {
         let shown = SourceUri::Zip(uri.whole()).to_string();
+        let url;
         let (name, origin) = match &uri.archive {
             Archive::Http(http) => {
-                (format!("zip+{}", http::normal(http.url())), Origin::RemoteArchive(http.url()))
+                url = http.url();
+                (format!("zip+{}", http::normal(&url)), Origin::RemoteArchive(&url))
             }
             Archive::File(path) => {
                 let path = crate::file::absolute(path, &cx.base)?;

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use amplifier_core::contracts::{ModuleSourceResolver, Resolved};
 use amplifier_sources::cache::Cache;
 use amplifier_sources::error::FetchError;
 use amplifier_sources::fetch::{FetchContext, Fetcher};
 use amplifier_sources::limits::Limits;
 use amplifier_sources::progress::Stage;
+use amplifier_sources::resolver::SourceResolver;
+use amplifier_sources::uri::SourceUri;
+use serde_json::json;
 
 use crate::server::{Reply, Request, Server, git};
 use crate::support::{Heard, Stopped, World, commit_of, fetch, read};
@@ -199,4 +203,34 @@ async fn a_server_that_is_down_for_a_moment_is_asked_again() {
         .filter(|stage| matches!(stage, Stage::Retrying { attempt: 2, .. }))
         .count();
     assert_eq!(again, 2, "once for the question and once for the fetch: {:?}", heard.stages());
+}
+
+#[tokio::test]
+async fn a_hint_that_hides_its_credential_finds_what_was_written_or_asks_a_helper() {
+    let world = World::new();
+    world.repo("repos/one").commit(&[("a.md", "a\n")]);
+    let server = Server::start(guarded(git(&world, &world.path("repos")))).await;
+    let written: SourceUri = format!("git+{}@main", server.url("/one/.git"))
+        .replacen("://", &format!("://u:{PASSWORD}@"), 1)
+        .parse()
+        .unwrap();
+    assert!(written.holds_credentials());
+    let shown = written.to_string();
+    assert!(!shown.parse::<SourceUri>().unwrap().holds_credentials(), "{shown}");
+    let id = "tool-far".parse().unwrap();
+    let resolve = async |resolver: SourceResolver| {
+        let source = resolver.resolve(&id, Some(&json!(shown))).await.unwrap();
+        source.resolve().await
+    };
+    let resolver = |cache: &str| SourceResolver::new(Arc::new(world.fetcher_in(cache)), world.cx());
+    let known = resolver("one").with_written([(shown.clone(), written.clone())].into());
+    assert!(matches!(resolve(known).await, Ok(Resolved::Folder(_))));
+    let error = resolve(resolver("two")).await.err().unwrap().to_string();
+    assert!(error.contains(&shown) && !error.contains(PASSWORD), "{error}");
+    // What was fetched once is found without, and so is what git's own helper knows.
+    assert!(matches!(resolve(resolver("one")).await, Ok(Resolved::Folder(_))));
+    world.configure(&format!(
+        "[credential]\n\thelper = \"!f() {{ echo username=u; echo password={PASSWORD}; }}; f\"\n"
+    ));
+    assert!(matches!(resolve(resolver("two")).await, Ok(Resolved::Folder(_))));
 }

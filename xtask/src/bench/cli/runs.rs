@@ -66,6 +66,16 @@ impl Runs {
         Ok(())
     }
 
+    /// Takes over what a program that measures by itself printed.
+    pub(super) fn launch(&mut self, name: &str, command: &mut Command) -> Result<(), TaskError> {
+        let printed = Run::read(&capture_quietly(command, Duration::from_secs(SECONDS))?.stdout);
+        match printed.find(name) {
+            Some(_) => self.run = std::mem::take(&mut self.run).and(printed),
+            None => return Err(TaskError::NoMeasurement { command: name.to_owned() }),
+        }
+        Ok(())
+    }
+
     fn once(&self, command: &Command, expected: &str) -> Result<Took, TaskError> {
         let own = std::env::current_exe()
             .map_err(|source| TaskError::Start { program: "xtask".to_owned(), source })?;

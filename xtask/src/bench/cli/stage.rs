@@ -118,6 +118,14 @@ impl Stage {
         self.amplifier(&["session", "list", "--all"])
     }
 
+    /// A chat on a terminal of its own, from its start to the first letter it takes.
+    pub(super) fn chat_launch(&self, workspace: &Workspace, row: &str, home: &str) -> Command {
+        let mut command = Command::new("python3");
+        command.arg(workspace.root.join("xtask/bench/chat_launch.py")).args([row, "21"]);
+        command.arg(&self.program).arg("--home").arg(self.root.join(home)).current_dir(self.work());
+        command
+    }
+
     /// A session with about five thousand messages.
     pub(super) fn long_session(&self) -> Result<Kept, TaskError> {
         let printed = capture_quietly(&mut self.run(LONG), LIMIT)?.stdout;

@@ -91,7 +91,7 @@ impl Chat {
     }
 
     pub(super) fn agents(&mut self, argument: &str) {
-        let agents = self.seat.opened.session.coordinator().plan().agents.clone();
+        let agents = amplifier_app::profiles::agents(self.seat.opened.session.coordinator().plan());
         if agents.is_empty() {
             return self.say("the session has no agents", Style::DIM);
         }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::events::{AgentCompleted, AgentResumed, AgentSpawned};
 use super::handover;
-use super::{Input, Output, Task, agents, invalid};
+use super::{Input, Output, Task, invalid};
 
 /// How deep this session is below the first; the application says so.
 const DEPTH: &str = "self_delegation_depth";
@@ -86,13 +86,12 @@ impl Task {
         self.conclude(None, session, answer, "Resume failed").await
     }
 
-    /// What the plan says about an agent.
+    /// What is said about an agent.
     fn agent(&self, name: &str) -> Result<Map<String, Value>, ToolFailure> {
-        let agents = agents(&self.coordinator);
-        if let Some((_, about)) = agents.iter().find(|(known, _)| *known == name) {
-            return Ok((*about).clone());
+        if let Some(about) = self.agents.get(name) {
+            return Ok(about.clone());
         }
-        let names: Vec<_> = agents.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = self.agents.keys().map(String::as_str).collect();
         Err(ToolFailure::new(format!("Agent '{name}' not found. Available: [{}]", names.join(", ")))
             .of_kind("NotFound"))
     }
@@ -231,10 +230,15 @@ impl Task {
     }
 }
 
-/// `<parent>-<random>_<agent>`: it sorts with its parent, and its agent can be read off.
+/// `<parent>-<random>_<agent>`: it sorts with its parent, and its agent can be read off, in lower case, words joined by `-`.
 fn sub_session_id(parent: &SessionId, agent: &str) -> SessionId {
-    let tidy = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let agent: String = agent.chars().take(64).map(tidy).collect();
+    let words = agent.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let tidy = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();
+    let short: String = tidy.chars().take(64).collect();
+    let agent = match short.trim_end_matches('-') {
+        "" => "agent",
+        agent => agent,
+    };
     let child = parent.child();
     // Too long a name for a folder: then without the agent.
     format!("{child}_{agent}").parse().unwrap_or(child)
@@ -278,8 +282,15 @@ mod tests {
     #[test]
     fn a_session_id_is_safe_whatever_the_agent_is_called() {
         let parent: SessionId = "p".parse().unwrap();
-        let id = sub_session_id(&parent, "My/Agent ..:x");
-        assert!(id.as_str().starts_with("p-") && id.as_str().ends_with("_my-agent----x"), "{id}");
+        for (agent, name) in [
+            ("My/Agent ..:x", "_my-agent-x"),
+            ("Foo:Bar/Baz.qux__x", "_foo-bar-baz-qux-x"),
+            ("--a--", "_a"),
+            ("…", "_agent"),
+        ] {
+            let id = sub_session_id(&parent, agent);
+            assert!(id.as_str().starts_with("p-") && id.as_str().ends_with(name), "{id}");
+        }
         let long: SessionId = "p".repeat(250).parse().unwrap();
         assert!(!sub_session_id(&long, "agent").as_str().contains('_'));
     }

@@ -1,0 +1,162 @@
+//! Credentials in the addresses of modules: they are used, and nothing that is shown or kept holds them.
+//!
+//! An address is hidden right after it was read, as `sources` shows it, so that plans, hashes, locks and messages all have
+//! one text for it. What was written is remembered until the modules are here. A session that is resumed has only what is
+//! shown: its modules come from the cache, else git's own helpers are asked.
+
+use std::collections::BTreeMap;
+
+use amplifier_bundle::include::Graph;
+use amplifier_bundle::node::{Mapping, Node, NodeValue};
+use amplifier_bundle::notice::{Code, Notice};
+use amplifier_bundle::origin::Place;
+use amplifier_bundle::plan::PlanDraft;
+use amplifier_protocol::locate::join;
+use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
+use amplifier_sources::uri::SourceUri;
+use serde_json::Value;
+
+/// What a person can do about one.
+pub const HINT: &str =
+    "leave it out of the address, and let git's credential helper keep it (`git help credentials`)";
+
+/// Addresses as they were written, by how they are shown.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials {
+    written: BTreeMap<String, SourceUri>,
+}
+
+impl Credentials {
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
+    /// What a fetch needs instead of what is shown.
+    pub fn written(&self) -> &BTreeMap<String, SourceUri> {
+        &self.written
+    }
+
+    /// How an address is shown, when it holds a credential.
+    fn hide(&mut self, address: &str) -> Option<String> {
+        let uri: SourceUri = address.parse().ok()?;
+        if !uri.holds_credentials() {
+            return None;
+        }
+        let shown = uri.to_string();
+        self.written.insert(shown.clone(), uri);
+        Some(shown)
+    }
+
+    /// Hides those of a plan whose values know their places, overridden ones included; gives what is to be told.
+    pub fn hide_draft(&mut self, draft: &mut PlanDraft) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        self.hide_mapping(draft.root_mut(), &mut notices);
+        notices
+    }
+
+    fn hide_mapping(&mut self, mapping: &mut Mapping, notices: &mut Vec<Notice>) {
+        let is_module = mapping.contains_key("module");
+        for (key, entry) in mapping.iter_mut().filter(|(key, _)| !(is_module && *key == "config")) {
+            let node = &mut entry.node;
+            match &mut node.value {
+                NodeValue::Text(text) if is_source(key) => {
+                    if let Some(shown) = self.hide(text) {
+                        notices.push(told(&node.place, &shown));
+                        *text = shown;
+                    }
+                    let lost = node.overrode.iter_mut().map(|lost| &mut lost.value);
+                    lost.for_each(|value| self.hide_text(value));
+                }
+                _ => self.hide_node(node, notices),
+            }
+        }
+    }
+
+    fn hide_node(&mut self, node: &mut Node, notices: &mut Vec<Notice>) {
+        for lost in &mut node.overrode {
+            self.hide_json(&mut lost.value, "", &mut Vec::new());
+        }
+        match &mut node.value {
+            NodeValue::Map(mapping) => self.hide_mapping(mapping, notices),
+            NodeValue::List(items) => items.iter_mut().for_each(|item| self.hide_node(item, notices)),
+            _ => {}
+        }
+    }
+
+    /// Hides those of a plan in JSON; gives the pointers of what was hidden.
+    pub fn hide_json(&mut self, value: &mut Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.hide_json(item, &join(at, &index.to_string()), found);
+                }
+            }
+            Value::Object(map) => {
+                let is_module = map.contains_key("module");
+                for (key, value) in map.iter_mut().filter(|(key, _)| !(is_module && *key == "config")) {
+                    let at = join(at, key);
+                    match value {
+                        Value::String(text) if is_source(key) => {
+                            if let Some(shown) = self.hide(text) {
+                                *text = shown;
+                                found.push(at);
+                            }
+                        }
+                        value => self.hide_json(value, &at, found),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn hide_text(&mut self, value: &mut Value) {
+        if let Value::String(text) = value
+            && let Some(shown) = self.hide(text)
+        {
+            *text = shown;
+        }
+    }
+
+    /// Hides those of a typed plan.
+    pub fn hide_plan(&mut self, plan: MountPlan) -> MountPlan {
+        let (mut json, mut found) = (plan.write(PlanForm::Nested), Vec::new());
+        self.hide_json(&mut json, "", &mut found);
+        match found.is_empty() {
+            true => plan,
+            // The same plan with other texts.
+            false => MountPlan::read(&json).unwrap_or(plan),
+        }
+    }
+}
+
+/// An address as it may be shown; other texts as they are.
+pub fn shown(address: &str) -> String {
+    match address.parse::<SourceUri>() {
+        Ok(uri) if uri.holds_credentials() => uri.to_string(),
+        _ => address.to_owned(),
+    }
+}
+
+/// What is to be told about the includes of bundles; they are read before anything can be hidden, and shown hidden anyway.
+pub fn of_includes(graph: &Graph) -> Vec<Notice> {
+    let includes = graph.files.iter().flat_map(|file| &file.bundle.includes);
+    let told = includes.filter_map(|include| told_of(&include.reference, &include.place));
+    told.collect()
+}
+
+/// What is to be told about an address as written, if anything.
+pub fn told_of(address: &str, place: &Place) -> Option<Notice> {
+    let uri: SourceUri = address.parse().ok()?;
+    uri.holds_credentials().then(|| told(place, &uri.to_string()))
+}
+
+fn told(place: &Place, shown: &str) -> Notice {
+    let message = format!("the address `{shown}` holds a credential; it is used now and kept nowhere");
+    Notice::warning(Code::Credential, place, message).with_hint(HINT)
+}
+
+/// Whether a key of a plan names where a module comes from.
+fn is_source(key: &str) -> bool {
+    key == "source" || key.ends_with("_source")
+}
