@@ -14,12 +14,21 @@ use amplifier_protocol::text::shorten;
 use amplifier_protocol::tool::{EffectClass, Effects};
 use async_trait::async_trait;
 
+mod changes;
 mod grants;
 
+pub use amplifier_modules::preview::{Preview, patched_files};
+pub use changes::changes;
 pub use grants::{Grant, GrantFile, GrantsError};
 
 /// How much of a question is told when nobody was asked, in characters.
 const TOLD: usize = 160;
+
+/// The option that allows more than this one time.
+const ALWAYS: &str = "allow always";
+
+/// How the line begins in which `hooks-approval` says what that option covers.
+const SCOPE_LINE: &str = "\"Allow always\" covers ";
 
 /// What happens to questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +114,8 @@ impl Approvals {
     }
 
     async fn put(&self, asker: &dyn Asker, question: &Question) -> Result<String, ApprovalError> {
-        let grant = question.call.as_ref().map(Grant::of);
+        // Where only this time is offered, nothing is kept, and what was kept elsewhere does not count.
+        let grant = lasting(question);
         if let Some(grant) = &grant
             && self.is_allowed(grant).await
         {
@@ -186,6 +196,22 @@ impl ApprovalSystem for Approvals {
     }
 }
 
+/// What an answer for longer than this time would cover; nothing where no such answer is offered.
+pub fn lasting(question: &Question) -> Option<Grant> {
+    let is_offered = question.options.iter().any(|option| option.eq_ignore_ascii_case(ALWAYS));
+    question.call.as_ref().filter(|_| is_offered).map(Grant::of)
+}
+
+/// What is asked, without the line that says what "Allow always" covers: a front end says that in the words of its own
+/// answers, which are others.
+pub fn wording(question: &Question) -> &str {
+    let text = question.prompt.trim_end();
+    match (lasting(question), text.rsplit_once('\n')) {
+        (Some(_), Some((before, last))) if last.starts_with(SCOPE_LINE) => before,
+        _ => text,
+    }
+}
+
 /// Whether a tool declares to change nothing and to start nothing. Talking to other machines to look something up counts.
 pub fn only_reads(effects: Effects) -> bool {
     matches!(effects.class, EffectClass::Pure | EffectClass::Read) && !effects.writes && !effects.executes
@@ -201,8 +227,8 @@ enum Scope {
 /// The option that grants, as it was offered.
 fn yes(question: &Question, scope: Scope) -> String {
     let wanted: &[&str] = match scope {
-        Scope::Once => &["allow once", "allow", "allow always"],
-        Scope::Session => &["allow always", "allow", "allow once"],
+        Scope::Once => &["allow once", "allow", ALWAYS],
+        Scope::Session => &[ALWAYS, "allow", "allow once"],
     };
     let offered = |want: &&str| question.options.iter().find(|option| option.eq_ignore_ascii_case(want));
     wanted.iter().find_map(offered).cloned().unwrap_or_else(|| "Allow".to_owned())
@@ -220,6 +246,14 @@ impl Grant {
     pub fn of(call: &AskedCall) -> Self {
         let input = call.effects.executes.then(|| call.tool_input.to_string());
         Self { tool: call.tool_name.clone(), input }
+    }
+
+    /// What it covers, in words.
+    pub fn scope(&self) -> String {
+        match self.input {
+            Some(_) => "exactly this call".to_owned(),
+            None => format!("every call of `{}`", self.tool),
+        }
     }
 }
 

@@ -95,3 +95,37 @@ async fn a_broken_file_allows_nothing() {
     let answer = approvals.request_approval(question("bash", "make", Effects::UNKNOWN)).await.unwrap();
     assert_eq!((answer.as_str(), says.1.load(Ordering::Relaxed)), ("Deny", 1));
 }
+
+#[tokio::test]
+async fn what_is_not_offered_is_not_taken_and_nothing_kept_elsewhere_counts() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("a.json");
+    // Where it was offered, it is kept.
+    let (first, _) = person(Answer::Always, &file, "/w");
+    first.request_approval(question("bash", "make", Effects::UNKNOWN)).await.unwrap();
+    let (approvals, says) = person(Answer::Always, &file, "/w");
+    let once = || {
+        let options = ["Allow", "Deny"].map(str::to_owned).to_vec();
+        Question { options, ..question("bash", "make", Effects::UNKNOWN) }
+    };
+    for asked in [1, 2] {
+        assert_eq!(approvals.request_approval(once()).await.unwrap(), "Allow");
+        assert_eq!(says.1.load(Ordering::Relaxed), asked);
+    }
+    assert_eq!(approvals.allowed_in_session(), []);
+}
+
+#[test]
+fn what_would_be_covered_is_told_once_and_in_our_words() {
+    let told = "Run it?\n\"Allow always\" covers exactly this.\n";
+    let asked = Question { prompt: told.to_owned(), ..question("bash", "x", Effects::UNKNOWN) };
+    assert_eq!(
+        (wording(&asked), lasting(&asked).unwrap().scope()),
+        ("Run it?", "exactly this call".to_owned())
+    );
+    let writes = lasting(&question("write_file", "x", Effects::WRITES)).unwrap();
+    assert_eq!(writes.scope(), "every call of `write_file`");
+    // A line that stands where always is not offered is somebody else's.
+    let other = Question { options: vec!["Allow".to_owned()], ..asked };
+    assert_eq!(wording(&other), told.trim_end());
+}

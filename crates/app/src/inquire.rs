@@ -265,7 +265,12 @@ async fn whom(
 
 /// Makes the first provider of a plan ask this model when a request names none.
 pub fn prefer_model(plan: &mut MountPlan, model: &str) {
-    if let Some(spec) = plan.providers.first_mut() {
+    prefer_model_of(plan, 0, model);
+}
+
+/// The same for the provider at this place of the plan: the first may be one that cannot be asked here.
+pub fn prefer_model_of(plan: &mut MountPlan, at: usize, model: &str) {
+    if let Some(spec) = plan.providers.get_mut(at) {
         set_model(spec, model);
     }
 }

@@ -3,6 +3,7 @@
 //! All policy, no terminal: `cli` and `daemon` parse, call this crate and render what it returns.
 
 pub mod about;
+mod agents;
 pub mod approval;
 pub mod backups;
 pub mod bundles;
@@ -54,6 +55,7 @@ pub use amplifier_core::contracts::{
     ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Prompt, TurnError,
 };
 pub use amplifier_core::redact::redact;
+pub use amplifier_core::report::{LoadEntry, LoadOutcome};
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};
 pub use amplifier_sources::cache::{Cache, Cleared, Entry as CacheEntry, Selection, Verdict};
 pub use amplifier_sources::error::FetchError;

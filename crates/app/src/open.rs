@@ -25,6 +25,7 @@ use amplifier_sources::resolver::SourceResolver;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::agents;
 use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::env::{self, Environment};
@@ -93,6 +94,11 @@ pub enum Which {
 pub trait RecordTap: Send + Sync {
     /// One record.
     fn record(&self, record: &Record);
+
+    /// Who looks on at a session that this one starts as part of its work; nobody, unless somebody wants to.
+    fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        None
+    }
 }
 
 /// Why a session could not be opened.
@@ -268,7 +274,8 @@ pub(crate) async fn open_child(
         ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
     };
     let builder = nest.session.child(kept.plan.clone()).session_id(kept.id.clone());
-    let standing = Standing { depth, tap: None, origin: None };
+    let tap = nest.tap.as_ref().and_then(|tap| tap.child(&kept.id));
+    let standing = Standing { depth, tap, origin: None };
     furnish(builder, store, kept, nest.surroundings.clone(), standing).await
 }
 
@@ -323,7 +330,7 @@ async fn furnish(
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
     let door = Arc::new(Door::default());
     builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
-        .journal(Arc::new(Tee { journal, tap: standing.tap }))
+        .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
     let session = match builder.open().await {
@@ -345,8 +352,8 @@ async fn furnish(
     let begun_in = is_new.then_some(surroundings.working_dir.as_path());
     describe(&session, begun_in, standing.origin).await;
     Index::of(store.home()).note(&[Note::Opened(&id)]);
-    let nest = Nest { session: session.clone(), store, surroundings, prompt, depth: standing.depth };
-    let nest = Arc::new(nest);
+    let (depth, tap) = (standing.depth, standing.tap);
+    let nest = Arc::new(Nest { session: session.clone(), store, surroundings, prompt, depth, tap });
     door.lead_to(&nest);
     Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest })
 }
@@ -387,14 +394,17 @@ impl OpenSession {
         }
     }
 
-    /// A prompt with the files it mentions before it, and the mentions that led nowhere.
+    /// A prompt with the files it mentions before it and the wish for the agents it names behind it, and the mentions that
+    /// led nowhere.
     pub async fn expand(&self, text: String, speaker: Speaker) -> (String, Vec<FailedMention>) {
         if !text.contains('@') {
             return (text, Vec::new());
         }
         let (prompt, kept) = (Arc::clone(&self.nest.prompt), text.clone());
         match tokio::task::spawn_blocking(move || prompt.expand(&text, &speaker)).await {
-            Ok((expanded, gathered)) => {
+            Ok((mut expanded, mut gathered)) => {
+                let wish = agents::take_mentions(&mut gathered.failed, self.session.coordinator());
+                expanded.extend(wish.map(|wish| format!("\n\n{wish}")));
                 self.nest.prompt.report("prompt", &gathered, self.session.coordinator()).await;
                 (expanded, gathered.failed)
             }

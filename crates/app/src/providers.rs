@@ -3,10 +3,14 @@
 use amplifier_core::loader::near_misses;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
+use serde_json::{Value, json};
 
 use crate::catalog;
 use crate::connect;
 use crate::spawn::preferences::find;
+
+/// What a provider counts as that tells no priority; the lowest is asked first.
+const USUAL_PRIORITY: i64 = 100;
 
 /// There is no such provider: not in the plan, not in the settings, not in this program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +33,8 @@ fn suggestion(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
-/// Makes a provider the first of a plan: the entry that has the name, else a new one of the built-in module.
+/// Makes a provider the first of a plan and the one that is asked: the entry that has the name, else a new one of the
+/// built-in module.
 pub fn prefer(plan: &mut MountPlan, name: &str) -> Result<(), UnknownProvider> {
     prefer_among(plan, name, &[])
 }
@@ -45,7 +50,16 @@ pub fn prefer_among(
         (None, Some(at)) => elsewhere.get(at).cloned(),
         (None, None) => connect::provider(name).ok().map(|info| ModuleSpec::new(info.id)),
     };
-    let Some(entry) = entry else { return Err(unknown(name, plan, elsewhere)) };
+    let Some(mut entry) = entry else { return Err(unknown(name, plan, elsewhere)) };
+    let priority = |entry: &ModuleSpec| entry.config.get("priority").and_then(Value::as_i64);
+    let before = plan.providers.iter().map(|other| priority(other).unwrap_or(USUAL_PRIORITY)).min();
+    if let Some(before) = before.filter(|before| priority(&entry).unwrap_or(USUAL_PRIORITY) > *before) {
+        entry.config.insert("priority".to_owned(), json!(before));
+    }
+    // A loop that names its provider would not look at the order.
+    if let Some(named) = plan.session.orchestrator.config.get_mut("default_provider") {
+        *named = json!(entry.instance_id.as_deref().unwrap_or(entry.module.as_str()));
+    }
     plan.providers.insert(0, entry);
     Ok(())
 }
@@ -87,5 +101,21 @@ mod tests {
         elsewhere.instance_id = Some("mine".to_owned());
         prefer_among(&mut plan, "mine", std::slice::from_ref(&elsewhere)).unwrap();
         assert_eq!(plan.providers.first(), Some(&elsewhere));
+    }
+
+    #[test]
+    fn the_one_asked_for_is_asked_whatever_priorities_and_the_loop_say() {
+        let mut plan = MountPlan::read(&json!({
+            "session": {
+                "orchestrator": {"module": "loop-basic", "config": {"default_provider": "a"}},
+                "context": "context-simple"
+            },
+            "providers": [{"module": "provider-a", "config": {"priority": 5}}, {"module": "provider-b"}],
+        }))
+        .unwrap();
+        prefer(&mut plan, "b").unwrap();
+        let first = plan.providers.first().unwrap();
+        assert_eq!((first.module.as_str(), first.config.get("priority")), ("provider-b", Some(&json!(5))));
+        assert_eq!(plan.session.orchestrator.config.get("default_provider"), Some(&json!("provider-b")));
     }
 }

@@ -97,6 +97,12 @@ pub enum SessionError {
         /// The session.
         id: SessionId,
     },
+    /// Its journal holds nothing: somebody has just begun it, or was killed before the first word.
+    #[error("nothing was said in session `{id}`")]
+    Empty {
+        /// The session.
+        id: SessionId,
+    },
     /// What an export is written to refused.
     #[error("the export could not be written")]
     Write(#[source] std::io::Error),
@@ -127,6 +133,11 @@ impl SessionError {
             }
             Self::NoneHere { .. } => "`amplifier session list --all` shows those of other folders".to_owned(),
             Self::NoTurn { id, .. } => format!("`amplifier session show {id}` lists its turns"),
+            Self::Empty { .. } => {
+                "there is nothing to show or to go on with; `amplifier session cleanup` removes \
+                 what was left so"
+                    .to_owned()
+            }
             Self::InUse { .. } => "end it there first; it can still be listed, shown and exported".to_owned(),
             Self::Name { .. } => "a name is one line of text, at most 80 characters".to_owned(),
             Self::Store(StoreError::NotFound { .. }) => {

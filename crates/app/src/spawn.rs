@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::journal::RecordReader;
-use crate::open::{self, AppError, OpenSession, Surroundings};
+use crate::open::{self, AppError, OpenSession, RecordTap, Surroundings};
 use crate::profiles;
 use crate::prompt::{self, PromptParts, SystemPrompt};
 use crate::store::SessionStore;
@@ -38,6 +38,8 @@ pub(crate) struct Nest {
     pub(crate) prompt: Arc<SystemPrompt>,
     /// How deep the session is below the first.
     pub(crate) depth: u64,
+    /// Who looks on, and may want to look on at children too.
+    pub(crate) tap: Option<Arc<dyn RecordTap>>,
 }
 
 /// The way from a session's capabilities to its nest, which exists only once the session is open.

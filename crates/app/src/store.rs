@@ -37,6 +37,9 @@ pub enum StoreError {
     /// The id is taken.
     #[error("session `{id}` exists already")]
     Exists { id: SessionId },
+    /// Its journal holds nothing.
+    #[error("nothing was written down in `{}`", journal.display())]
+    Empty { journal: PathBuf },
     /// A file of the session is not what it should be.
     #[error("`{}` is not readable", path.display())]
     Json {

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_protocol::event::{ApprovalDenied, Event, OrchestratorComplete, TurnStatus};
+use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::run::{DeniedCall, RunUsage};
 use amplifier_protocol::usage::Usage;
@@ -92,6 +93,11 @@ pub struct Taps(pub Vec<Arc<dyn RecordTap>>);
 impl RecordTap for Taps {
     fn record(&self, record: &Record) {
         self.0.iter().for_each(|tap| tap.record(record));
+    }
+
+    fn child(&self, id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        let below: Vec<_> = self.0.iter().filter_map(|tap| tap.child(id)).collect();
+        (!below.is_empty()).then(|| Arc::new(Self(below)) as Arc<dyn RecordTap>)
     }
 }
 

@@ -163,6 +163,9 @@ pub enum MentionFault {
     /// No bundle has that name.
     #[error("no bundle called `{0}` is loaded")]
     UnknownNamespace(String),
+    /// It names an agent that cannot be asked; this is why.
+    #[error("{0}")]
+    NoAgent(String),
     /// It leads out of its root.
     #[error("it leads out of `{}`", .0.display())]
     Escape(PathBuf),
@@ -200,6 +203,7 @@ impl MentionFault {
             Self::NotFound => "not_found",
             Self::Denied => "permission_error",
             Self::UnknownNamespace(_) => "bundle_not_registered",
+            Self::NoAgent(_) => "agent_not_available",
             Self::Escape(_) => "path_traversal_rejected",
             Self::NotText => "not_text",
             Self::TooLarge { .. } | Self::Full { .. } => "too_large",

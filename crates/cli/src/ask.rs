@@ -3,9 +3,10 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
+use std::path::PathBuf;
 
 use amplifier_app::ApprovalError;
-use amplifier_app::approval::{Answer, Asker};
+use amplifier_app::approval::{Answer, Asker, Grant, changes, lasting, wording};
 use amplifier_protocol::hook::Question;
 use amplifier_protocol::text::sanitize;
 use async_trait::async_trait;
@@ -19,11 +20,13 @@ const TYPED: usize = 64;
 /// A person at a terminal.
 pub struct Terminal {
     lines: Mutex<mpsc::Receiver<String>>,
+    /// What relative paths of calls are relative to.
+    folder: PathBuf,
 }
 
 impl Terminal {
     /// The terminal of this process, if a person sits there: one that can be read, and standard error on it.
-    pub fn find() -> Option<Self> {
+    pub fn find(folder: PathBuf) -> Option<Self> {
         if !std::io::stderr().is_terminal() {
             return None;
         }
@@ -36,7 +39,7 @@ impl Terminal {
         let (sender, lines) = mpsc::channel(TYPED);
         // A thread of its own, which ends with the process: reading a terminal cannot be cancelled.
         std::thread::Builder::new().name("terminal".to_owned()).spawn(move || read(source, &sender)).ok()?;
-        Some(Self { lines: Mutex::new(lines) })
+        Some(Self { lines: Mutex::new(lines), folder })
     }
 }
 
@@ -53,27 +56,49 @@ fn read(source: Box<dyn BufRead + Send>, sender: &mpsc::Sender<String>) {
 impl Asker for Terminal {
     async fn ask(&self, question: &Question) -> Result<Answer, ApprovalError> {
         let mut lines = self.lines.lock().await;
+        let (call, folder) = (question.call.clone(), self.folder.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let changes = call.map(|call| changes(&call, &folder)).unwrap_or_default();
+            changes.iter().map(|change| format!("{}\n{}", change.note, change.diff)).collect::<String>()
+        });
+        // What would be changed is shown as far as it can be told; the whole call stands in the question.
+        let changes = looked.await.unwrap_or_default();
         // What was typed before the question was asked is no answer to it.
         while lines.try_recv().is_ok() {}
-        render::ask(&sanitize(&question.prompt));
+        if !changes.trim().is_empty() {
+            render::ask(sanitize(&changes).trim());
+        }
+        render::ask(&sanitize(wording(question)));
+        let lasting = lasting(question);
         loop {
-            render::ask("[y] once  [s] for this session  [a] always in this folder  [n] no");
+            render::ask(&keys(lasting.as_ref()));
             let Some(line) = lines.recv().await else {
                 return Err(ApprovalError::Unavailable { message: "the terminal was closed".to_owned() });
             };
-            if let Some(answer) = answer(&line) {
+            if let Some(answer) = answer(&line, lasting.as_ref()) {
                 return Ok(answer);
             }
         }
     }
 }
 
-/// What somebody means.
-fn answer(line: &str) -> Option<Answer> {
+/// What can be answered, and what an answer for longer covers.
+fn keys(lasting: Option<&Grant>) -> String {
+    match lasting {
+        Some(grant) => format!(
+            "[y] once  [s] for this session  [a] always in this folder  [n] no\n[s] and [a] cover {}",
+            sanitize(&grant.scope())
+        ),
+        None => "[y] once  [n] no".to_owned(),
+    }
+}
+
+/// What somebody means; nothing where it is not clear or not offered.
+fn answer(line: &str, lasting: Option<&Grant>) -> Option<Answer> {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" | "o" | "once" => Some(Answer::Once),
-        "s" | "session" => Some(Answer::Session),
-        "a" | "always" => Some(Answer::Always),
+        "s" | "session" => lasting.map(|_| Answer::Session),
+        "a" | "always" => lasting.map(|_| Answer::Always),
         "n" | "no" => Some(Answer::No),
         _ => None,
     }
@@ -85,9 +110,17 @@ mod tests {
 
     #[test]
     fn only_a_clear_word_is_an_answer() {
-        let answers = ["y", " YES ", "s", "always", "n"].map(answer);
+        let grant = Grant { tool: "t".to_owned(), input: None };
+        let answers = ["y", " YES ", "s", "always", "n"].map(|line| answer(line, Some(&grant)));
         let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
         assert_eq!(answers, expected.map(Some));
-        assert_eq!(["", "maybe", "yn"].map(answer), [None, None, None]);
+        assert_eq!(["", "maybe", "yn"].map(|line| answer(line, Some(&grant))), [None, None, None]);
+    }
+
+    #[test]
+    fn what_is_not_offered_is_no_answer() {
+        let answers = ["s", "always", "y", "n"].map(|line| answer(line, None));
+        assert_eq!(answers, [None, None, Some(Answer::Once), Some(Answer::No)]);
+        assert!(!keys(None).contains("always"));
     }
 }

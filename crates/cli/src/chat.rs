@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use amplifier_app::library::Access;
-use amplifier_app::open::AppError;
 use amplifier_protocol::ids::SessionId;
+use tokio::sync::Notify;
 
 use crate::args::StartArgs;
 use crate::exit::Exit;
@@ -75,7 +75,8 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         "shown" => Thinking::Shown,
         _ => Thinking::Folded,
     };
-    let stops = match Stops::listen(None, Arc::default()) {
+    let unread = Arc::new(Notify::new());
+    let stops = match Stops::listen(None, Arc::clone(&unread)) {
         Ok(stops) => stops,
         Err(error) => {
             render::error(&error, None);
@@ -86,7 +87,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         Ok(seat) => seat,
         Err(exit) => return exit,
     };
-    let mut screen = Screen::new(face, colour);
+    let mut screen = Screen::new(face, colour, unread);
     let history = match seat.history() {
         Ok(history) => Some(history),
         Err(error) => {
@@ -181,7 +182,7 @@ impl Chat {
     }
 
     /// Says what came of going elsewhere.
-    fn arrive(&mut self, outcome: Result<String, AppError>) {
+    fn arrive(&mut self, outcome: Result<String, String>) {
         match outcome {
             Ok(told) => {
                 self.known.set(self.seat.known());
@@ -192,9 +193,9 @@ impl Chat {
                 }
                 self.say(&told, Style::of(Hue::Green));
             }
-            Err(error) => {
+            Err(reason) => {
                 self.exit = Exit::Failure;
-                self.say(&format!("error: {}", turn::chain(&error)), Style::of(Hue::Red));
+                self.say(&format!("error: {reason}"), Style::of(Hue::Red));
                 self.say("the session goes on as it was", Style::DIM);
             }
         }
@@ -218,11 +219,8 @@ impl Chat {
         self.input.ask(&mark, self.draft.take());
         loop {
             tokio::select! {
-                typed = self.input.next() => match typed {
-                    // Keys that were on their way when the turn ended.
-                    Typed::Key(_) | Typed::Paste(_) => {}
-                    typed => return typed,
-                },
+                // What asks to stop comes first: a line that waits already must not begin another turn.
+                biased;
                 stop = self.stops.next() => {
                     if stop == Stop::Interrupt {
                         return Typed::Interrupt;
@@ -230,6 +228,11 @@ impl Chat {
                     self.exit = stop.exit();
                     return Typed::End;
                 }
+                typed = self.input.next() => match typed {
+                    // Keys that were on their way when the turn ended.
+                    Typed::Key(_) | Typed::Paste(_) => {}
+                    typed => return typed,
+                },
             }
         }
     }

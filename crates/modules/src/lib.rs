@@ -16,3 +16,4 @@ pub mod table;
 mod tools;
 
 pub use table::{BuiltIn, BuiltIns, MODULES};
+pub use tools::filesystem::preview;

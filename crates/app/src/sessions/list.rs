@@ -11,7 +11,7 @@ use super::SessionError;
 use super::index::{self, Index, Known, Note};
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
-use crate::store::{Metadata, SessionStore, are_damaged, metadata_of, update_views};
+use crate::store::{Metadata, SessionStore, StoreError, are_damaged, metadata_of, update_views};
 
 /// Which sessions.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +41,8 @@ impl Scope {
     /// Those of a project.
     pub fn of_project(project: &Path) -> Self {
         let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+        // As it is written down: a folder whose name is no text is known by its nearest text.
+        let project = PathBuf::from(project.to_string_lossy().into_owned());
         Self { project: Some(project), ..Self::default() }
     }
 
@@ -124,6 +126,8 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
                         candidates.push((id, Candidate::Looked(Box::new(listed))));
                     }
                 }
+                // Nobody said anything in it: there is nothing to list, and nothing is wrong.
+                Err(SessionError::Empty { .. }) => {}
                 Err(error) => listing.unread.push((id.clone(), error)),
             },
         }
@@ -157,6 +161,13 @@ pub fn look(store: &SessionStore, id: &SessionId) -> Result<(Listed, Vec<Session
 }
 
 fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Result<Listed, SessionError> {
+    examined(store, id, listing).map_err(|error| match error {
+        SessionError::Store(StoreError::Empty { .. }) => SessionError::Empty { id: id.clone() },
+        error => error,
+    })
+}
+
+fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Result<Listed, SessionError> {
     let folder = store.home().session(id);
     if !folder.events().exists() {
         return Err(SessionError::NoJournal { id: id.clone() });

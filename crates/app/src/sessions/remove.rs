@@ -17,6 +17,7 @@ use super::list::{Listed, Scope, list};
 use crate::clock::SystemClock;
 use crate::files::{FileError, sync_dir};
 use crate::journal::{JournalFileError, Lease, Owner};
+use crate::paths::SessionFolder;
 use crate::store::SessionStore;
 
 /// How the folder of a session that is being deleted begins.
@@ -95,7 +96,7 @@ pub fn older_than(store: &SessionStore, scope: &Scope, days: u32) -> Result<Vec<
     Ok(all.into_iter().filter(|listed| is_meant(listed) && !has_parent(listed) && is_old(listed)).collect())
 }
 
-/// Removes what killed processes left behind; gives how many folders.
+/// Removes what killed processes left behind, sessions without a word among it; gives how many folders.
 pub fn sweep(store: &SessionStore) -> Result<usize, SessionError> {
     let sessions = store.home().sessions();
     let entries = match std::fs::read_dir(&sessions) {
@@ -114,7 +115,25 @@ pub fn sweep(store: &SessionStore) -> Result<usize, SessionError> {
             swept += 1;
         }
     }
+    for id in store.ids()? {
+        let folder = store.home().session(&id);
+        if is_left_empty(&folder) {
+            match delete(store, &[id]) {
+                Ok(_) => swept += 1,
+                // Somebody is about to say the first word.
+                Err(SessionError::InUse { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
     Ok(swept)
+}
+
+/// Whether a session has an empty journal, no views of another, and was left alone for a while.
+fn is_left_empty(folder: &SessionFolder) -> bool {
+    let Ok(journal) = std::fs::metadata(folder.events()) else { return false };
+    let age = journal.modified().ok().and_then(|time| time.elapsed().ok());
+    journal.len() == 0 && !folder.metadata().exists() && age.is_some_and(|age| age > SWEEP_AFTER)
 }
 
 /// How many bytes the files below a folder have. What cannot be read counts nothing.

@@ -64,15 +64,14 @@ pub fn rebuild_views(folder: &SessionFolder) -> Result<Views, StoreError> {
 /// What lists show of a session, from the view where it can be read, else from the journal. Writes nothing, so it needs no
 /// lease.
 pub fn metadata_of(folder: &SessionFolder) -> Result<Metadata, StoreError> {
-    let unreadable = match metadata::read(folder) {
-        Ok(metadata) => return Ok(metadata),
-        Err(error) => error,
-    };
+    if let Ok(metadata) = metadata::read(folder) {
+        return Ok(metadata);
+    }
     let mut metadata = None;
     for record in RecordReader::open(folder)? {
         fold::apply(&mut metadata, record?);
     }
-    metadata.ok_or(unreadable)
+    metadata.ok_or_else(|| StoreError::Empty { journal: folder.events() })
 }
 
 /// Whether there are views that are not what was written. Views that are missing, or only behind, are not damaged.

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_app::paths::Home;
+use amplifier_app::sessions::{self, Listed, Scope};
 use amplifier_app::store::SessionStore;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
+use super::calls::one_line;
 use super::slash::{COMMANDS, Takes};
 
 /// How many things are offered at a time.
 const MOST: usize = 100;
-/// How many sessions are looked at.
+/// How many sessions are offered.
 const SESSIONS: usize = 30;
 
 /// What is known about the open session; the chat writes it, the editor reads it.
@@ -84,13 +86,13 @@ impl Completion {
             at + before.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
         });
         let word = before.get(start..).unwrap_or_default();
-        if let Some(agent) = word.strip_prefix("@agent:") {
-            let agents = self.known.read(|known| known.agents.clone());
-            let offers = fitting(&agents, agent).map(|name| Offer::new(format!("@agent:{name}")));
-            return (start, offers.collect());
-        }
         if let Some(path) = word.strip_prefix('@') {
-            return (start, files(&self.folder, path));
+            let agents = self.known.read(|known| known.agents.clone());
+            let agents = agents.iter().map(|name| format!("@agent:{name}"));
+            let agents = agents.filter(|offer| !path.is_empty() && offer.starts_with(word)).map(Offer::new);
+            let mut offers = files(&self.folder, path);
+            offers.extend(agents);
+            return (start, offers);
         }
         if start == 0 && word.starts_with('/') {
             return (0, commands(word));
@@ -125,14 +127,15 @@ impl Completion {
     }
 
     fn sessions(&self, word: &str) -> Vec<Offer> {
+        // Those of this folder that a person began, the last used first: what `/sessions` lists.
         let store = SessionStore::new(self.home.clone());
-        let Ok(ids) = store.ids() else { return Vec::new() };
-        let ids = ids.into_iter().filter(|id| id.as_str().starts_with(word)).take(SESSIONS);
-        let offer = |id: amplifier_protocol::ids::SessionId| {
-            let about = store.metadata(&id).ok().and_then(|metadata| metadata.title);
-            Offer { value: id.to_string(), about, open: false }
+        let Ok(listing) = sessions::list(&store, &Scope::of_project(&self.folder)) else { return Vec::new() };
+        let fits = |listed: &Listed| listed.metadata.session_id.as_str().starts_with(word);
+        let offer = |listed: Listed| {
+            let about = Some(one_line(listed.metadata.label()));
+            Offer { value: listed.metadata.session_id.to_string(), about, open: false }
         };
-        ids.map(offer).collect()
+        listing.sessions.into_iter().filter(fits).take(SESSIONS).map(offer).collect()
     }
 }
 
@@ -202,6 +205,7 @@ mod tests {
         assert_eq!(offered("look at @src/"), ["@src/deep/", "@src/main.rs"]);
         assert_eq!(offered("@src/.h"), ["@src/.hidden"]);
         assert_eq!(offered("ask @agent:ex"), ["@agent:explorer"]);
+        assert_eq!(offered("ask @ag"), ["@agent:explorer"]);
         assert_eq!(offered("/model b"), ["big"]);
         assert_eq!(offered("/mode p"), ["plan"]);
         assert_eq!(offered("/help mod"), ["model", "mode"]);

@@ -13,7 +13,7 @@ use amplifier_app::{ApprovalError, DisplaySystem};
 use amplifier_protocol::hook::Question;
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::MissedTickBehavior;
 
 use super::draft::Draft;
@@ -68,7 +68,12 @@ struct Pause {
 
 impl Onlooker {
     /// Somebody who looks on, if standard output is a terminal; `term` is its name as the environment tells it.
-    pub fn find(term: Option<&str>, shown: Shown, thinking: &str) -> Option<(Self, Wire)> {
+    pub fn find(
+        term: Option<&str>,
+        shown: Shown,
+        thinking: &str,
+        unread: Arc<Notify>,
+    ) -> Option<(Self, Wire)> {
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
         if !stdout.is_terminal() {
             return None;
@@ -80,7 +85,7 @@ impl Onlooker {
             Some(_) => Face::Dumb,
         };
         let colour = |has_colors| if has_colors { Colour::On } else { Colour::Off };
-        let screen = Screen::new(face, colour(render::has_colors(&stdout)))
+        let screen = Screen::new(face, colour(render::has_colors(&stdout)), unread)
             .asides(colour(render::has_colors(&stderr)));
         let thinking = if thinking == "shown" { Thinking::Shown } else { Thinking::Folded };
         let memory = Memory { thinking, ..Memory::default() };

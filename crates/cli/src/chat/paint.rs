@@ -223,6 +223,29 @@ pub fn wrap(spans: &[Span], room: usize, margin: &Margin) -> Vec<Line> {
     out.lines
 }
 
+/// Lines as they are, with every blank; one that is longer than the room goes on in the next.
+pub fn exact(text: &str, style: Style, room: usize, margin: &Margin) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let mut rest = line;
+        loop {
+            let mut row = if lines.is_empty() { margin.first.clone() } else { margin.rest.clone() };
+            let mut head = beginning(rest, room.saturating_sub(line_width(&row)));
+            if head.is_empty() {
+                // Not even one character fits: it is shown all the same, else this would never end.
+                head = rest.get(..rest.chars().next().map_or(0, char::len_utf8)).unwrap_or_default();
+            }
+            row.push(Span::new(head, style));
+            lines.push(row);
+            rest = rest.get(head.len()..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    lines
+}
+
 struct Wrapping<'a> {
     lines: Vec<Line>,
     line: Line,
@@ -306,6 +329,15 @@ mod tests {
         assert_eq!(wrapped("日", 1), ["日"]);
         assert_eq!(wrapped("a\nb", 9), ["a", "b"]);
         assert_eq!(wrapped("", 9), [""]);
+    }
+
+    #[test]
+    fn exact_lines_keep_their_blanks() {
+        let margin = Margin { first: vec![Span::plain("? ")], rest: vec![Span::plain("  ")] };
+        let lines = exact("a:\n    b  c\n\n  日本語", Style::PLAIN, 9, &margin);
+        let lines: Vec<_> = lines.iter().map(|line| written(line, Colour::Off)).collect();
+        assert_eq!(lines, ["? a:", "      b", "  c", "", "    日本", "  語"]);
+        assert_eq!(exact("日", Style::PLAIN, 1, &Margin::default()).len(), 1);
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! nothing, or there is none, lines come one after the other and nothing is drawn twice.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use super::paint::{Colour, Line, cut, line_width, written};
 
@@ -47,11 +50,13 @@ pub struct Screen {
     frame: String,
     /// Whether what a program reads stands in the middle of a line.
     midway: bool,
+    /// Told when nobody reads the answers any more.
+    unread: Arc<Notify>,
 }
 
 impl Screen {
-    pub fn new(face: Face, colour: Colour) -> Self {
-        Self { face, colour, asides: colour, live: Vec::new(), frame: String::new(), midway: false }
+    pub fn new(face: Face, colour: Colour, unread: Arc<Notify>) -> Self {
+        Self { face, colour, asides: colour, live: Vec::new(), frame: String::new(), midway: false, unread }
     }
 
     /// With other colours for what is no answer.
@@ -92,8 +97,10 @@ impl Screen {
     pub fn raw(&mut self, text: &str) {
         self.midway = if text.is_empty() { self.midway } else { !text.ends_with('\n') };
         let mut stdout = io::stdout().lock();
-        // A reader that went away is not our error: there is nobody left to tell.
-        drop(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+        // A reader that went away is not our error; there is nobody left to ask the model for.
+        if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err() {
+            self.unread.notify_one();
+        }
     }
 
     /// The mark before a line that is read plainly. Not where answers are, which a program may read.

@@ -12,8 +12,8 @@ use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
-    ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, ModuleSourceResolver, Strictness, prepare,
-    sessions,
+    ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, LoadEntry, LoadOutcome, ModuleSourceResolver,
+    Strictness, inquire, prepare, sessions,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
@@ -23,6 +23,8 @@ use amplifier_protocol::status::SessionStatus;
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+mod wants;
+
 use super::approve::{Approver, Asked};
 use super::complete::Known;
 use super::screen::Face;
@@ -31,6 +33,7 @@ use super::turn::chain;
 use crate::args::{PlanChoice, StartArgs};
 use crate::commands::start::{self, Ports};
 use crate::exit::Exit;
+use wants::{Wants, model_of, providers_of};
 
 /// The session and its wires.
 pub struct Seat {
@@ -57,6 +60,7 @@ pub struct Move {
     lock: Option<Arc<BundleLock>>,
     origin: Option<SessionOrigin>,
     made_of: String,
+    wants: Wants,
     /// What is said when it is done.
     told: String,
 }
@@ -103,7 +107,8 @@ impl Seat {
     ) -> Result<Self, Exit> {
         let (seen_by, seen) = unbounded_channel();
         let (asked_by, asked) = unbounded_channel();
-        let person = (face != Face::Pipe).then(|| Arc::new(Approver(asked_by)) as Arc<dyn Asker>);
+        let approver = Approver { questions: asked_by, folder: access.base.clone() };
+        let person = (face != Face::Pipe).then(|| Arc::new(approver) as Arc<dyn Asker>);
         let wires = Wires { seen: seen_by };
         let display = Arc::new(Notices(wires.seen.clone()));
         let approvals = start::approvals(args, &access, person, display);
@@ -120,8 +125,26 @@ impl Seat {
         Ok(Self { opened, seen, asked, wires, access, args, resolver, made_of, modes, approvals, is_new })
     }
 
+    /// The same session, in which another provider is asked: the first one of this plan.
+    pub fn with_provider(&self, plan: MountPlan, told: String) -> Move {
+        Move { wants: Wants::FirstProvider, ..self.with_plan(plan, told) }
+    }
+
+    /// The same session, in which the provider that answers asks another model.
+    pub fn with_model(&self, model: &str, told: String) -> Move {
+        let mut plan = self.opened.session.coordinator().plan().clone();
+        let (asked, _) = self.model();
+        let is_asked = |entry: &LoadEntry| match &entry.outcome {
+            LoadOutcome::Mounted { names } => names.contains(&asked),
+            LoadOutcome::Skipped { .. } | LoadOutcome::Failed { .. } => false,
+        };
+        let at = providers_of(&self.opened).position(is_asked).unwrap_or_default();
+        inquire::prefer_model_of(&mut plan, at, model);
+        Move { wants: Wants::Model(model.to_owned()), ..self.with_plan(plan, told) }
+    }
+
     /// The same session with another plan.
-    pub fn with_plan(&self, plan: MountPlan, told: String) -> Move {
+    fn with_plan(&self, plan: MountPlan, told: String) -> Move {
         let id = self.opened.session.id().clone();
         self.alike(Which::Resume(id, Some(Box::new(plan))), told)
     }
@@ -140,6 +163,7 @@ impl Seat {
             lock: start.lock,
             origin: start.origin,
             made_of,
+            wants: Wants::Nothing,
             told,
         })
     }
@@ -152,7 +176,8 @@ impl Seat {
     /// What is made of the same as this one.
     fn alike(&self, which: Which, told: String) -> Move {
         let (resolver, made_of) = (self.resolver.clone(), self.made_of.clone());
-        Move { which, prompt: None, resolver, lock: None, origin: None, made_of, told }
+        let wants = Wants::Nothing;
+        Move { which, prompt: None, resolver, lock: None, origin: None, made_of, wants, told }
     }
 
     /// Another session, as it was.
@@ -165,34 +190,48 @@ impl Seat {
             lock: None,
             origin: None,
             made_of,
+            wants: Wants::Nothing,
             told,
         }
     }
 
     /// Leaves the session for another one, or for itself in another form. Where that does not open, the old one is opened
     /// again and the reason is given beside it; without either there is nothing to go on with.
-    pub async fn go(mut self, to: Move) -> Result<(Self, Result<String, AppError>), AppError> {
+    pub async fn go(mut self, to: Move) -> Result<(Self, Result<String, String>), AppError> {
         self.opened.update_views().await?;
         let back = self.opened.session.id().clone();
+        let old = self.opened.session.coordinator().plan().clone();
         let leaves = !matches!(&to.which, Which::Resume(id, _) if *id == back);
         let empty = leaves && self.is_empty();
         self.opened.session.cleanup().await;
         // Only one may write to a session: the old one lets go first.
         drop(self.opened);
-        let Move { which, prompt, resolver, lock, origin, made_of, told } = to;
+        let Move { which, prompt, resolver, lock, origin, made_of, wants, told } = to;
         let parts = Parts { prompt, resolver: resolver.clone(), lock, origin };
         let request =
             |which, parts| request(&self.access, &self.args, self.wires.ports(&self.approvals), which, parts);
-        let outcome = match open(request(which, parts)).await {
+        let there = match open(request(which, parts)).await {
+            Ok(opened) => match wants.are_met(&opened) {
+                Ok(()) => Ok(opened),
+                Err(reason) => {
+                    opened.session.cleanup().await;
+                    Err(reason)
+                }
+            },
+            Err(error) => Err(chain(&error)),
+        };
+        let outcome = match there {
             Ok(opened) => {
                 self.opened = opened;
                 (self.resolver, self.made_of) = (resolver, made_of);
                 Ok(told)
             }
-            Err(error) => {
+            Err(reason) => {
                 let parts = Parts { resolver: self.resolver.clone(), ..Parts::default() };
-                self.opened = open(request(Which::Resume(back.clone(), None), parts)).await?;
-                Err(error)
+                // With the plan that worked: the other one has been kept already.
+                let which = Which::Resume(back.clone(), Some(Box::new(old)));
+                self.opened = open(request(which, parts)).await?;
+                Err(reason)
             }
         };
         if outcome.is_ok() && leaves {
@@ -222,15 +261,7 @@ impl Seat {
 
     /// The provider that is asked first, and its model.
     pub fn model(&self) -> (String, Option<String>) {
-        let providers = self.opened.session.coordinator().providers();
-        match providers.first() {
-            Some((name, provider)) => {
-                let model =
-                    provider.info().defaults.get("model").and_then(|model| model.as_str().map(str::to_owned));
-                (name.clone(), model)
-            }
-            None => ("no provider".to_owned(), None),
-        }
+        model_of(&self.opened)
     }
 
     /// Where what is allowed always is kept.
@@ -291,7 +322,8 @@ impl Seat {
 
     /// Whether anybody said anything: a session without a word is not worth keeping.
     fn is_empty(&self) -> bool {
-        self.is_new && self.status().turns == 0
+        // Not by its status, which counts from the last opening on: the session may have been opened again since.
+        self.is_new && self.opened.session.coordinator().turn() == 0
     }
 
     /// Ends the session. Says how to come back to it, and what went wrong with its end.

@@ -7,13 +7,19 @@ use amplifier_protocol::event::{
     ContentBlockDelta, ContentBlockEnd, ContextCompaction, Event, OrchestratorSteeringInjected,
     ProviderRetry, ThinkingDelta, ThinkingFinal, ToolError, ToolPost, ToolPre, UserNotification,
 };
+use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::message::{Message, Role};
-use amplifier_protocol::record::{Record, RecordBody};
+use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::tool::ToolResult;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
+
+/// The event with which a patch tells of a file.
+const APPLIED: &str = "apply-patch:applied";
+/// How the name of an event ends with which a tool tells of an agent it starts.
+const SPAWNED: &str = ":agent_spawned";
 
 /// Something that happened in a turn.
 #[derive(Debug)]
@@ -28,11 +34,37 @@ pub enum Seen {
         tool: String,
         input: Value,
     },
+    /// The call runs from now on: nobody is asked about it any more.
+    CallStarted(String),
     CallEnded {
         id: String,
         success: Success,
         text: String,
         diff: Option<String>,
+    },
+    /// A call changed a file.
+    Changed {
+        id: String,
+        path: String,
+        diff: String,
+    },
+    /// A call started an agent, which works in this session.
+    Agent {
+        id: String,
+        session: String,
+    },
+    /// An agent called a tool. `agent` is the session of the one that this session started, `depth` how far below it is.
+    BelowBegan {
+        agent: SessionId,
+        depth: usize,
+        id: String,
+        tool: String,
+        input: Value,
+    },
+    BelowEnded {
+        agent: SessionId,
+        id: String,
+        success: Success,
     },
     Retry(ProviderRetry),
     Compacted(ContextCompaction),
@@ -58,12 +90,53 @@ impl RecordTap for Tap {
         let seen = match &record.body {
             RecordBody::Event { name, data } => of_event(name.as_str(), data),
             RecordBody::Message(message) => of_message(message),
+            RecordBody::CallStarted { call_id, .. } => Some(Seen::CallStarted(call_id.clone())),
             _ => None,
         };
         if let Some(seen) = seen {
             // Nobody looks on any more when the chat is over.
             self.0.send(seen).ok();
         }
+    }
+
+    fn child(&self, id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(Below { agent: id.clone(), depth: 1, seen: self.0.clone() }))
+    }
+}
+
+/// Looks on at an agent, and at the agents it starts.
+struct Below {
+    agent: SessionId,
+    depth: usize,
+    seen: UnboundedSender<Seen>,
+}
+
+impl RecordTap for Below {
+    fn record(&self, record: &Record) {
+        let agent = self.agent.clone();
+        let seen = match &record.body {
+            RecordBody::CallStarted { operation, .. } if operation.starts_with("provider.") => return,
+            RecordBody::CallStarted { call_id, operation, input, .. } => {
+                let (depth, id, tool, input) =
+                    (self.depth, call_id.clone(), operation.clone(), input.clone());
+                Seen::BelowBegan { agent, depth, id, tool, input }
+            }
+            RecordBody::CallFinished { call_id, outcome } => {
+                let failed = match outcome {
+                    CallOutcome::Failed { .. } => true,
+                    CallOutcome::Answered { result } => result.get("success") == Some(&Value::Bool(false)),
+                };
+                let success = if failed { Success::No } else { Success::Yes };
+                Seen::BelowEnded { agent, id: call_id.clone(), success }
+            }
+            _ => return,
+        };
+        self.seen.send(seen).ok();
+    }
+
+    fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        let (agent, depth, seen) = (self.agent.clone(), self.depth + 1, self.seen.clone());
+        Some(Arc::new(Self { agent, depth, seen }))
     }
 }
 
@@ -106,6 +179,16 @@ fn of_event(name: &str, data: &Value) -> Option<Seen> {
             Some(Seen::Notice { text: notice.message, level: notice.level })
         }
         OrchestratorSteeringInjected::NAME => Some(Seen::Steered),
+        APPLIED => {
+            let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
+            let (id, path, diff) = (text("tool_call_id")?, text("path")?, text("diff")?);
+            Some(Seen::Changed { id, path, diff })
+        }
+        // Every tool that hands out work says it so, whatever it is called.
+        name if name.ends_with(SPAWNED) => {
+            let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
+            Some(Seen::Agent { id: text("tool_call_id")?, session: text("sub_session_id")? })
+        }
         _ => None,
     }
 }

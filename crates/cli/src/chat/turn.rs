@@ -16,7 +16,7 @@ use super::input::Typed;
 use super::paint::{Hue, Line, Style};
 use super::screen::Face;
 use super::tap::Seen;
-use super::view::View;
+use super::view::{Stopping, View};
 use super::{Chat, Next};
 use crate::exit::Exit;
 use crate::stop::Stop;
@@ -72,6 +72,7 @@ impl Chat {
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
         let session = self.seat.opened.session.clone();
+        let before = (session.status(), self.seat.opened.cost());
         let mut running = Running { view, session, later: Vec::new(), stops: 0, leaves: None };
         let result = loop {
             let view = &mut running.view;
@@ -98,6 +99,7 @@ impl Chat {
                 }
                 _ = frames.tick() => {
                     view.drop_stale_question();
+                    view.spent = so_far(&before, &(self.seat.status(), self.seat.opened.cost()));
                     view.draw();
                 }
                 done = &mut work => break done.ok(),
@@ -196,7 +198,7 @@ impl Running<'_> {
             let told = format!("stopping when {} is done; Ctrl-C again stops at once", running.join(", "));
             self.view.note(&told, Style::of(Hue::Yellow));
         }
-        self.view.stopping = true;
+        self.view.stopping = if level == CancelLevel::Graceful { Stopping::Soon } else { Stopping::Now };
         self.session.cancel(level).await;
     }
 
@@ -255,6 +257,14 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// What a turn took up to now; nothing before the first answer of the model.
+fn so_far(before: &(SessionStatus, Option<Usd>), now: &(SessionStatus, Option<Usd>)) -> Option<String> {
+    let told = now.0.total_input_tokens > before.0.total_input_tokens
+        || now.0.total_output_tokens > before.0.total_output_tokens
+        || now.1 > before.1;
+    told.then(|| usage(&before.0, &now.0, before.1, now.1))
 }
 
 /// What a turn took, in one line.

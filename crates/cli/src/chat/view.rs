@@ -7,7 +7,7 @@ use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::approve::{self, Asked, Open};
-use super::calls::{Calls, Well, one_line, seconds, shortened};
+use super::calls::{Call, Calls, Well, one_line, seconds, shortened};
 use super::draft::Draft;
 use super::markdown::{Stream, safe};
 use super::paint::{Hue, Line, Margin, Span, Style, wrap};
@@ -65,7 +65,19 @@ pub struct View<'a> {
     pub question: Option<Open>,
     /// What was typed when a question came; it comes back after the answer.
     aside: String,
-    pub stopping: bool,
+    pub stopping: Stopping,
+    /// Tokens and money of this turn so far, in words.
+    pub spent: Option<String>,
+}
+
+/// Whether the turn was asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stopping {
+    #[default]
+    No,
+    /// When what runs is done.
+    Soon,
+    Now,
 }
 
 impl<'a> View<'a> {
@@ -85,7 +97,8 @@ impl<'a> View<'a> {
             queued: Vec::new(),
             question: None,
             aside: String::new(),
-            stopping: false,
+            stopping: Stopping::No,
+            spent: None,
         }
     }
 
@@ -120,7 +133,20 @@ impl<'a> View<'a> {
                 self.end_text();
                 self.memory.calls.begin(id, tool, input);
             }
+            Seen::CallStarted(id) => self.memory.calls.start(&id),
             Seen::CallEnded { id, success, text, diff } => self.end_call(&id, success, text, diff),
+            Seen::Changed { id, path, diff } => self.memory.calls.change(&id, path, diff),
+            Seen::Agent { id, session } => self.memory.calls.hand_out(&id, session),
+            Seen::BelowBegan { agent, depth, id, tool, input } => {
+                if let Some(agents) = self.memory.calls.agents_with(agent.as_str()) {
+                    agents.begin(agent.as_str(), depth, id, tool, &input);
+                }
+            }
+            Seen::BelowEnded { agent, id, success } => {
+                if let Some(agents) = self.memory.calls.agents_with(agent.as_str()) {
+                    agents.end(agent.as_str(), &id, well(success));
+                }
+            }
             Seen::Retry(retry) => self.note(&retried(&retry), Style::of(Hue::Yellow)),
             Seen::Compacted(compaction) => self.note(&compacted(&compaction), Style::DIM),
             Seen::Notice { text, level } => self.notice(&text, level.as_deref()),
@@ -198,15 +224,9 @@ impl<'a> View<'a> {
 
     fn end_call(&mut self, id: &str, success: Success, text: String, diff: Option<String>) {
         let room = room(self.screen);
-        let well = if success == Success::Yes { Well::Done } else { Well::Failed };
-        let Some(call) = self.memory.calls.end(id, well, text, diff) else { return };
+        let Some(call) = self.memory.calls.end(id, well(success), text, diff) else { return };
         let mut lines = vec![call.line(room, "")];
-        let indent = Margin { first: vec![Span::plain("  ")], rest: vec![Span::plain("  ")] };
-        lines.extend(call.below().iter().flat_map(|line| match well {
-            // A diff stays line by line; why something failed is read to its end.
-            Well::Done => vec![super::paint::cut(line, room)],
-            Well::Failed => wrap(line, room, &indent),
-        }));
+        lines.extend(call.below(room));
         self.part(Kind::Call);
         self.screen.note(&lines);
     }
@@ -242,11 +262,18 @@ impl<'a> View<'a> {
     /// Puts a question; what was being typed waits.
     pub fn ask(&mut self, asked: Asked) {
         self.end_text();
-        let lines = approve::shown(&asked.question, room(self.screen));
+        let room = room(self.screen);
+        let mut lines = approve::shown(&asked, room);
+        let hidden = lines.len().saturating_sub(approve::LINES);
+        if hidden > 0 {
+            lines.truncate(approve::LINES);
+            lines.push(vec![Span::new(format!("  … {hidden} more lines"), Style::of(Hue::Yellow))]);
+        }
+        lines.extend(approve::scope(&asked.question, room));
         self.part(Kind::Call);
         self.screen.note(&lines);
         self.aside = self.draft.take();
-        let open = Open::new(asked);
+        let open = Open::new(asked, hidden);
         if self.screen.face() == Face::Dumb {
             self.screen.note(&[open.line()]);
         }
@@ -255,8 +282,15 @@ impl<'a> View<'a> {
 
     /// Takes an answer; nothing comes of what is none.
     pub fn answer_with(&mut self, text: &str) -> Option<(Open, Answer)> {
-        let Some(answer) = approve::read(text) else {
-            self.note("please answer with y, s, a or n", Style::of(Hue::Yellow));
+        let open = self.question.as_ref()?;
+        if open.wants_all(text) {
+            let lines = approve::shown(&open.asked, room(self.screen));
+            self.screen.note(&lines);
+            return None;
+        }
+        let Some(answer) = open.read(text) else {
+            let keys = open.keys();
+            self.note(keys, Style::of(Hue::Yellow));
             return None;
         };
         let open = self.question.take()?;
@@ -294,7 +328,12 @@ impl<'a> View<'a> {
         lines.extend(forming.iter().skip(forming.len().saturating_sub(FORMING)).cloned());
         let beat = self.began.elapsed().as_millis() / BEAT.as_millis();
         let spinner = SPINNER.get(usize::try_from(beat).unwrap_or(0) % SPINNER.len()).copied().unwrap_or("·");
-        let running: Vec<Line> = self.memory.calls.running().map(|call| call.line(room, spinner)).collect();
+        let with_agents = |call: &Call| {
+            let mut lines = vec![call.line(room, spinner)];
+            lines.extend(call.live_below(room, spinner));
+            lines
+        };
+        let running: Vec<Line> = self.memory.calls.running().flat_map(with_agents).collect();
         if let Some(open) = &self.question {
             lines.push(open.line());
             lines.push(vec![Span::plain("> "), Span::plain(shown(self.draft.text()))]);
@@ -321,17 +360,27 @@ impl<'a> View<'a> {
 
     fn status(&self, spinner: &str, calls: usize) -> Line {
         let doing = match (&self.thought, self.stopping) {
-            (_, true) => "stopping".to_owned(),
+            (_, Stopping::Soon | Stopping::Now) => "stopping".to_owned(),
             (Some((_, thought)), _) => format!("thinking: {}", tail(&one_line(thought), 40)),
             (None, _) if calls > 0 => "running".to_owned(),
             (None, _) => "working".to_owned(),
         };
-        let time = seconds(self.began.elapsed());
+        let mut told = vec![doing, seconds(self.began.elapsed())];
+        told.extend(self.spent.clone());
+        told.extend(match self.stopping {
+            Stopping::No => Some("Ctrl-C stops".to_owned()),
+            Stopping::Soon => Some("Ctrl-C again stops at once".to_owned()),
+            Stopping::Now => None,
+        });
         vec![
             Span::new(format!("{spinner} "), Style::of(Hue::Yellow)),
-            Span::new(format!("{doing} · {time} · Ctrl-C stops"), Style::DIM),
+            Span::new(told.join(" · "), Style::DIM),
         ]
     }
+}
+
+fn well(success: Success) -> Well {
+    if success == Success::Yes { Well::Done } else { Well::Failed }
 }
 
 /// A thought as it is read.

@@ -131,9 +131,9 @@ async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Not
     let began = Instant::now();
     let Begun { asked, start } = begun;
     let watch = Arc::new(TurnWatch::default());
-    let (looks_on, aside) = onlooker(args, &start.access);
+    let (looks_on, aside) = onlooker(args, &start.access, &unread);
     let display = aside.display();
-    let person = || Terminal::find().map(|terminal| aside.asker(Arc::new(terminal)));
+    let person = || Terminal::find(start.access.base.clone()).map(|terminal| aside.asker(Arc::new(terminal)));
     let person = if args.start.approve.is_none() { person() } else { None };
     let approval = start::approvals(&args.start, &start.access, person, display.clone());
     let tap = taps(args, &aside, Arc::clone(&watch), unread);
@@ -162,7 +162,7 @@ async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Not
 
 /// Somebody who looks on while the answer forms, where a person reads it; and the way for what is said beside it. Who wants
 /// nothing but the answer gets it when it is whole, for only then it is known which text it is.
-fn onlooker(args: &RunArgs, access: &Access) -> (Option<Onlooker>, Aside) {
+fn onlooker(args: &RunArgs, access: &Access, unread: &Arc<Notify>) -> (Option<Onlooker>, Aside) {
     let shown = match render::tone() {
         _ if args.output != Output::Text => None,
         Tone::Quiet => None,
@@ -170,7 +170,9 @@ fn onlooker(args: &RunArgs, access: &Access) -> (Option<Onlooker>, Aside) {
         Tone::Verbose => Some(Shown::Answer),
     };
     let term = access.environment.get(env::TERM);
-    let found = shown.and_then(|shown| Onlooker::find(term.as_deref(), shown, access.settings.thinking()));
+    let found = shown.and_then(|shown| {
+        Onlooker::find(term.as_deref(), shown, access.settings.thinking(), Arc::clone(unread))
+    });
     match found {
         Some((looks_on, wire)) => (Some(looks_on), Aside::Wire(wire)),
         None => (None, Aside::Lines),

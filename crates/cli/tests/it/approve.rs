@@ -155,6 +155,21 @@ pub fn at_a_terminal(desk: &Desk, answers: &str, args: &[&str]) -> Ran {
 }
 
 #[test]
+fn at_a_terminal_the_change_is_shown_and_what_is_not_offered_is_not_taken() {
+    let desk = Desk::new();
+    desk.file("new.txt", "old\n").plan("a.json", &writes(json!({"remember": "once"})));
+    let args = ["run", "--plan", "a.json", "write"];
+    let ran = at_a_terminal(&desk, "a,y", &args);
+    assert!(ran.stdout.contains("-old\r\n+x"), "{}", ran.stdout);
+    assert_eq!(ran.stdout.matches("[y] once  [n] no").count(), 2, "{}", ran.stdout);
+    assert!(!desk.home().join("state/approvals.json").exists());
+    let desk = Desk::new();
+    desk.plan("a.json", &writes(json!({})));
+    let ran = at_a_terminal(&desk, "n", &args);
+    assert!(ran.stdout.contains("[s] and [a] cover every call of `write_file`"), "{}", ran.stdout);
+}
+
+#[test]
 fn at_a_terminal_the_person_is_asked_with_the_exact_command() {
     let desk = Desk::new();
     desk.plan("a.json", &writes(json!({})));

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, git_variables};
 use crate::terminal::Terminal;
 
-const WIDE: (u16, u16) = (80, 24);
+pub const WIDE: (u16, u16) = (80, 24);
 const NARROW: (u16, u16) = (40, 24);
 const TERM: &str = "xterm-256color";
 
 /// A plan whose model says these things, one after the other.
-fn plan(responses: Value, more: Value) -> Value {
+pub fn plan(responses: Value, more: Value) -> Value {
     let mut plan = json!({
         "session": {"orchestrator": {"module": "loop-streaming"}, "context": {"module": "context-simple"}},
         "providers": [{"module": "provider-mock", "config": {"responses": responses}}],
@@ -19,22 +19,24 @@ fn plan(responses: Value, more: Value) -> Value {
     plan
 }
 
-fn desk(responses: Value, more: Value) -> Desk {
+pub fn desk(responses: Value, more: Value) -> Desk {
     let desk = Desk::new();
     desk.plan("plan.json", &plan(responses, more));
     desk
 }
 
-fn open(desk: &Desk, size: (u16, u16)) -> Terminal {
+pub fn open(desk: &Desk, size: (u16, u16)) -> Terminal {
     let home = desk.path("").display().to_string();
-    let variables = [("TERM", TERM), ("HOME", home.as_str())];
+    let variables = git_variables(&desk.path("user"));
+    let path = &variables.iter().find(|(name, _)| name == "PATH").unwrap().1;
+    let variables = [("TERM", TERM), ("HOME", home.as_str()), ("PATH", path.as_str())];
     let terminal = Terminal::open_with(desk, &["--plan", "plan.json"], size, &variables);
     terminal.prompt();
     terminal
 }
 
 /// The screen without what differs from run to run.
-fn steady(desk: &Desk, screen: &str) -> String {
+pub fn steady(desk: &Desk, screen: &str) -> String {
     let mut text = screen.to_owned();
     for session in desk.sessions() {
         let id = session.file_name().unwrap().to_string_lossy().into_owned();

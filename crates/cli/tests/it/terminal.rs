@@ -75,6 +75,11 @@ impl Terminal {
         Self { child, _master: pair.master, keys, seen }
     }
 
+    /// The number of the program's process.
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
     pub fn types(&self, text: &str) {
         let mut keys = self.keys.lock().unwrap();
         keys.write_all(text.as_bytes()).unwrap();

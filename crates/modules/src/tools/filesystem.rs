@@ -31,6 +31,7 @@ mod list_directory;
 mod multi_edit;
 mod neighbours;
 pub(super) mod patching;
+pub mod preview;
 mod read_file;
 mod stamps;
 mod write_file;

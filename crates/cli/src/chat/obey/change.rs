@@ -5,7 +5,7 @@ use std::time::Duration;
 use amplifier_app::approval::Grant;
 use amplifier_app::compact::compact;
 use amplifier_app::modes::Mode;
-use amplifier_app::{inquire, providers};
+use amplifier_app::providers;
 use serde_json::Value;
 
 use crate::chat::paint::Style;
@@ -21,9 +21,7 @@ impl Chat {
             self.models().await;
             return Next::Prompt;
         }
-        let mut plan = self.seat.opened.session.coordinator().plan().clone();
-        inquire::prefer_model(&mut plan, name);
-        Next::Go(Box::new(self.seat.with_plan(plan, format!("from now on `{name}` is asked"))))
+        Next::Go(Box::new(self.seat.with_model(name, format!("from now on `{name}` is asked"))))
     }
 
     /// The models of the provider that is asked.
@@ -64,7 +62,7 @@ impl Chat {
             self.fault(&error, Some(hint.to_owned()));
             return Next::Prompt;
         }
-        Next::Go(Box::new(self.seat.with_plan(plan, format!("from now on `{name}` is asked"))))
+        Next::Go(Box::new(self.seat.with_provider(plan, format!("from now on `{name}` is asked"))))
     }
 
     pub(super) async fn bundle(&mut self, reference: &str) -> Next {
@@ -157,7 +155,9 @@ impl Chat {
                     return self.refuse(&told);
                 }
                 self.seat.approvals.allow_in_session(Grant { tool: tool.to_owned(), input: None });
-                self.done(&format!("`{tool}` is not asked about in this session"));
+                self.done(&format!(
+                    "`{tool}` is not asked about in this session, unless every call has to be"
+                ));
             }
         }
     }

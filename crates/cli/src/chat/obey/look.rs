@@ -1,5 +1,6 @@
 //! Commands that only look.
 
+use amplifier_protocol::status::SessionStatus;
 use serde_json::Value;
 
 use crate::chat::calls::one_line;
@@ -30,6 +31,7 @@ impl Chat {
     pub(super) fn status(&mut self) {
         let session = &self.seat.opened.session;
         let status = session.status();
+        let spent = session.coordinator().ledger().statement().total;
         let (provider, model) = self.seat.model();
         let mut rows = vec![
             ("session", session.id().to_string()),
@@ -37,16 +39,10 @@ impl Chat {
             ("model", model.map_or(provider.clone(), |model| format!("{model} of {provider}"))),
             ("folder", self.seat.folder().display().to_string()),
             ("mode", self.seat.modes.mode().as_str().to_owned()),
-            ("turns", status.turns.to_string()),
-            ("tool calls", format!("{} ({} failed)", status.tool_invocations, status.tool_failures)),
-            (
-                "tokens",
-                format!(
-                    "{} in, {} out",
-                    tokens(status.total_input_tokens),
-                    tokens(status.total_output_tokens)
-                ),
-            ),
+            // The kernel counts calls from the opening on; the ledger knows what was before it.
+            ("turns", session.coordinator().turn().to_string()),
+            ("tool calls", calls_of(&status, spent.tool_calls)),
+            ("tokens", tokens_of(&status, spent.tokens)),
         ];
         rows.extend(self.seat.opened.cost().map(|cost| ("cost", dollars(cost.as_nanos()))));
         let failed: Vec<String> = session.report().failed().map(ToString::to_string).collect();
@@ -199,15 +195,42 @@ fn row(name: &str, text: &str, widest: usize, room: usize) -> Vec<Line> {
 fn amounts(used: u64, nanos: u64, steps: u64, calls: u64) -> String {
     let mut parts = Vec::new();
     if steps > 0 {
-        parts.push(format!("{} tokens in {steps} model calls", tokens(used)));
+        parts.push(format!("{} tokens in {}", tokens(used), count(steps, "model call")));
     }
     if nanos > 0 {
         parts.push(dollars(nanos));
     }
     if calls > 0 {
-        parts.push(format!("{calls} tool calls"));
+        parts.push(count(calls, "tool call"));
     }
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+/// The tool calls of a session: those of its agents and those before it was opened again count, but how they ended is known
+/// of its own ones only.
+fn calls_of(status: &SessionStatus, all: u64) -> String {
+    let own = status.tool_invocations;
+    match (own, status.tool_failures) {
+        (own, failed) if own == all => format!("{own} ({failed} failed)"),
+        (0, _) => all.to_string(),
+        (own, failed) => format!("{all}, {own} of them here since it was opened ({failed} failed)"),
+    }
+}
+
+/// The tokens of a session, in the same way.
+fn tokens_of(status: &SessionStatus, all: u64) -> String {
+    let (sent, received) = (status.total_input_tokens, status.total_output_tokens);
+    let own = format!("{} in, {} out", tokens(sent), tokens(received));
+    match sent + received {
+        here if here >= all => own,
+        0 => tokens(all),
+        _ => format!("{}, of them {own} here since it was opened", tokens(all)),
+    }
+}
+
+/// A number of things.
+fn count(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 fn first_sentence(text: &str) -> String {

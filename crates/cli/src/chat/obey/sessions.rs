@@ -1,12 +1,10 @@
 //! Commands about sessions: this one, its copies, and the others.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 
 use amplifier_app::files::{Durability, write_atomic};
 use amplifier_app::sessions::export::{Format, export};
-use amplifier_app::sessions::{self, ForkRequest, Scope, Turn, turns};
+use amplifier_app::sessions::{self, ForkRequest, Scope, SessionError, Turn, turns};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::SessionDescribed;
 
@@ -56,15 +54,13 @@ impl Chat {
         };
         let id = self.seat.opened.session.id().clone();
         let store = self.store();
-        let written =
-            File::create(&path).map_err(|error| format!("`{}` cannot be written: {error}", path.display()));
-        let written = written.and_then(|file| {
-            export(&store, &id, format, &mut BufWriter::new(file))
-                .map_err(|error| super::super::turn::chain(&error))
-        });
+        let mut document = Vec::new();
+        // Whole or not at all: what stands there already is not lost to an export that fails.
+        let written = export(&store, &id, format, &mut document)
+            .and_then(|()| write_atomic(&path, &document, Durability::Synced).map_err(SessionError::from));
         match written {
             Ok(()) => self.done(&format!("the session is in `{}`", path.display())),
-            Err(error) => self.refuse(&format!("error: {error}")),
+            Err(error) => self.fault(&error, error.hint()),
         }
     }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use amplifier_app::approval::patched_files;
 use amplifier_app::open::RecordTap;
+use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::run::record_line;
 use amplifier_protocol::text::{sanitize, shorten};
@@ -42,9 +44,11 @@ impl RecordTap for Lines {
     }
 }
 
-/// Tells every call as it begins and ends.
+/// Tells every call as it begins and ends; those of agents stand below, further in.
 #[derive(Default)]
 pub(super) struct Steps {
+    /// What stands before each line.
+    indent: String,
     running: Mutex<HashMap<String, (String, i64)>>,
 }
 
@@ -55,8 +59,9 @@ impl RecordTap for Steps {
             RecordBody::CallStarted { call_id, owner, operation, input, .. } => {
                 let what = if is_model(operation) { format!("`{owner}`") } else { format!("`{operation}`") };
                 let about = if is_model(operation) { String::new() } else { key_argument(input) };
-                render::detail(&format!("{what}{about} …"));
-                running.insert(call_id.clone(), (format!("{what}{about}"), record.ts.as_micros()));
+                let indent = &self.indent;
+                render::detail(&format!("{indent}{what}{about} …"));
+                running.insert(call_id.clone(), (format!("{indent}{what}{about}"), record.ts.as_micros()));
             }
             RecordBody::CallFinished { call_id, outcome } => {
                 let Some((what, began)) = running.remove(call_id) else { return };
@@ -67,6 +72,10 @@ impl RecordTap for Steps {
             _ => {}
         }
     }
+
+    fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(Self { indent: format!("{}  ", self.indent), ..Self::default() }))
+    }
 }
 
 fn is_model(operation: &str) -> bool {
@@ -76,7 +85,11 @@ fn is_model(operation: &str) -> bool {
 /// What the call is about, in a few words: its one telling argument, else all of them.
 fn key_argument(input: &Value) -> String {
     let keys = ["command", "file_path", "path", "pattern", "url", "query", "agent", "instruction"];
-    let telling = keys.iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned));
+    let files = patched_files(input);
+    let telling = match files.is_empty() {
+        true => keys.iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned)),
+        false => Some(files.join(", ")),
+    };
     let text = telling.or_else(|| Some(input.to_string()).filter(|text| text != "null" && text != "{}"));
     let line = text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { String::new() } else { format!(" {}", sanitize(&shorten(&line, SHOWN))) }
@@ -110,6 +123,8 @@ mod tests {
     #[test]
     fn a_call_is_told_by_its_telling_argument() {
         assert_eq!(key_argument(&json!({"timeout": 5, "command": "ls\n -l"})), " ls -l");
+        let patch = "*** Begin Patch\n*** Add File: a b\n+x\n*** Delete File: c\n*** End Patch";
+        assert_eq!(key_argument(&json!({ "patch": patch })), " a b, c");
         assert_eq!(key_argument(&json!({"x": 1})), " {\"x\":1}");
         assert_eq!(key_argument(&json!({})), "");
         assert!(!key_argument(&json!({"command": "a\u{1b}[2K"})).contains('\u{1b}'));

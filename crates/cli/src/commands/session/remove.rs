@@ -41,7 +41,7 @@ pub fn cleanup(
     let days = args.days;
     if old.is_empty() {
         if !args.dry_run {
-            sessions::sweep(store)?;
+            tell_swept(sessions::sweep(store)?);
         }
         let here = scope.project.map(|project| format!(" of `{}`", project.display())).unwrap_or_default();
         render::out(&format!("every session{here} was used in the last {}", count(days, "day")));
@@ -72,9 +72,17 @@ pub fn cleanup(
             }
         }
     }
-    sessions::sweep(store)?;
+    tell_swept(sessions::sweep(store)?);
     render::out(&format!("deleted: {} ({})", count(gone, "session"), render::bytes(bytes)));
     Ok(if failed == 0 { Exit::Success } else { Exit::Failure })
+}
+
+/// Says what was cleared away beside what was asked for.
+fn tell_swept(folders: usize) {
+    if folders > 0 {
+        let left = count(folders as u64, "folder");
+        render::out(&format!("removed: {left} that a killed process left, without a word in it"));
+    }
 }
 
 /// Asks the person; what the command ends with, unless they agree.

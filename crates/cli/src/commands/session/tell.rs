@@ -8,6 +8,7 @@ use amplifier_app::sessions::story::{Happening, Moment};
 use amplifier_app::sessions::{Listed, Turn};
 use amplifier_protocol::event::TurnStatus;
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::status::SessionState;
 use amplifier_protocol::time::Timestamp;
 
 use crate::page;
@@ -58,7 +59,7 @@ pub fn facts(listed: &Listed, folder: &Path, bytes: u64) -> Vec<String> {
     add("in use by", listed.owner.as_ref().map(ToString::to_string));
     add("begun", Some(second(metadata.created)));
     add("last used", Some(second(metadata.updated)));
-    add("last turn", Some(metadata.status.as_str().to_owned()));
+    add("last turn", Some(last_turn(listed).to_owned()));
     add("folder", metadata.working_dir.as_ref().map(|dir| dir.display().to_string()));
     let origin = metadata.bundle.as_ref();
     add("started from", origin.map(|origin| format!("{} {}", kind(origin.kind), origin.reference)));
@@ -76,6 +77,15 @@ pub fn fitting(line: &str) -> String {
     match render::columns() {
         Some(columns) => page::shortened(line, columns),
         None => line.to_owned(),
+    }
+}
+
+/// How the last turn stands. One that runs needs somebody who runs it.
+fn last_turn(listed: &Listed) -> &'static str {
+    match (listed.metadata.status, &listed.owner, listed.metadata.turns) {
+        (SessionState::Running, _, 0) => "none yet",
+        (SessionState::Running, None, _) => "did not end",
+        (status, _, _) => status.as_str(),
     }
 }
 

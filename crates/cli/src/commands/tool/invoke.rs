@@ -61,7 +61,7 @@ async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Ex
         Chosen::Profile(prepared) => Some(prepared.prompt().map_err(|fault| profile::refuse(&fault))?),
     };
     let display = Arc::new(render::Stderr);
-    let person = || Terminal::find().map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
+    let person = || Terminal::find(access.base.clone()).map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
     let person = if args.approve.is_none() { person() } else { None };
     let approval = start::answering(args.approve, &access, person, display.clone());
     let request = OpenRequest {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::rules::Call;
 
 /// How many characters of a command or an input are shown.
-const SHOWN: usize = 2_000;
+const SHOWN: usize = 32_000;
 
 /// What "Allow always" would cover, for the end of a question.
 pub(super) fn scope(call: &Call<'_>) -> String {

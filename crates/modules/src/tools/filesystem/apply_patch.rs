@@ -12,14 +12,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::desk::{After, Before, Change, Current, Desk, Knowledge, Plan};
+use super::desk::{After, Before, Change, Current, Desk, Knowledge, Patched, Plan};
+use super::diff;
 
 mod diff_form;
 mod hunks;
 mod parse;
 mod request;
 
-use parse::{Hunk, Operation};
+pub(super) use hunks::apply;
+pub(super) use parse::Operation;
+use parse::{Hunk, Line};
 pub(super) use request::{ByDiff, ByPatch};
 
 /// The most lines of a file that are shown beside a failure.
@@ -35,6 +38,12 @@ pub(in crate::tools) struct Applied {
     /// `add`, `update`, `rename` or `delete` for a section of a patch; `create`, `update` or `delete` for an operation
     /// with a diff.
     pub(super) operation: String,
+    /// What changed in it, as a unified diff; empty where it is not text.
+    #[serde(default)]
+    pub(super) diff: String,
+    /// The call that wanted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tool_call_id: Option<String>,
 }
 
 impl Event for Applied {
@@ -95,7 +104,7 @@ impl Draft<'_> {
     async fn add(&mut self, path: &str, content: String) -> Result<(), ToolFailure> {
         let current = self.vacant(path).await?;
         self.told.push(format!("A {path}"));
-        self.note(path, self.form.made());
+        self.note(path, self.form.made(), diff::unified(path, "", &content));
         self.change(current, After::Bytes(content.into_bytes()));
         Ok(())
     }
@@ -108,7 +117,8 @@ impl Draft<'_> {
         }
         self.desk.check_seen(&current, Knowledge::Quoted)?;
         self.told.push(format!("D {path}"));
-        self.note(path, "delete");
+        let gone = current.text().map(|old| diff::unified(path, old, "")).unwrap_or_default();
+        self.note(path, "delete", gone);
         self.change(current, After::Gone);
         Ok(())
     }
@@ -127,17 +137,18 @@ impl Draft<'_> {
             ToolFailure::new(message).of_kind("ContextMismatch")
         })?;
         self.desk.check_size(new.len())?;
+        let changed = diff::unified(path, old, &new);
         let after = After::Bytes(new.into_bytes());
         match target {
             None => {
                 self.told.push(format!("M {path}"));
-                self.note(path, "update");
+                self.note(path, "update", changed);
                 self.change(current, after);
             }
             Some(target) => {
                 let vacant = self.vacant(&target).await?;
                 self.told.push(format!("R {path} -> {target}"));
-                self.note(&target, "rename");
+                self.note(&target, "rename", changed);
                 self.change(vacant, after);
                 self.change(current, After::Gone);
             }
@@ -170,9 +181,29 @@ impl Draft<'_> {
         self.plan.changes.push(Change { current, after });
     }
 
-    fn note(&mut self, path: &str, operation: &'static str) {
-        self.plan.applied.push((path.to_owned(), operation));
+    fn note(&mut self, path: &str, operation: &'static str, diff: String) {
+        self.plan.applied.push(Patched { path: path.to_owned(), operation, diff });
     }
+}
+
+/// Hunks as they were written, for a person.
+pub(super) fn meant(hunks: &[Hunk]) -> String {
+    let mut text = String::new();
+    for hunk in hunks {
+        text.push_str(format!("@@ {}", hunk.anchors.join(" ")).trim_end());
+        text.push('\n');
+        for line in &hunk.lines {
+            let (mark, said) = match line {
+                Line::Keep(said) => (' ', said),
+                Line::Remove(said) => ('-', said),
+                Line::Add(said) => ('+', said),
+            };
+            text.push(mark);
+            text.push_str(said);
+            text.push('\n');
+        }
+    }
+    text
 }
 
 /// What a file holds, for a model that believed something else: its beginning and its end.

@@ -47,6 +47,6 @@ impl<I: Changes> TypedTool for Changing<I> {
         if cx.cancel.is_immediate() {
             return Err(ToolFailure::new("cancelled before anything was written").of_kind("Cancelled"));
         }
-        desk.carry_out(plan).await
+        desk.carry_out(plan, &cx.call_id).await
     }
 }

@@ -99,8 +99,15 @@ pub(super) struct Plan {
     pub(super) changes: Vec<Change>,
     /// What the model is told when it is done.
     pub(super) answer: Value,
-    /// Paths and operations of a patch, told as events of their own.
-    pub(super) applied: Vec<(String, &'static str)>,
+    /// What a patch does to each file, told as events of their own.
+    pub(super) applied: Vec<Patched>,
+}
+
+/// What a patch does to one file.
+pub(super) struct Patched {
+    pub(super) path: String,
+    pub(super) operation: &'static str,
+    pub(super) diff: String,
 }
 
 impl Current {
@@ -218,7 +225,7 @@ impl Desk {
     }
 
     /// Makes the changes of a plan, remembers them as seen and tells of them.
-    pub(super) async fn carry_out(&self, plan: Plan) -> Result<Value, ToolFailure> {
+    pub(super) async fn carry_out(&self, plan: Plan, call_id: &str) -> Result<Value, ToolFailure> {
         let Plan { changes, answer, applied } = plan;
         let (stamps, events) = (Arc::clone(&self.stamps), written(&changes));
         let files: Vec<_> = changes.iter().map(|change| change.current.real.clone()).collect();
@@ -238,10 +245,9 @@ impl Desk {
         for event in events {
             self.coordinator.emit(event).await;
         }
-        for (path, operation) in applied {
-            self.coordinator
-                .emit(super::apply_patch::Applied { path, operation: operation.to_owned() })
-                .await;
+        for Patched { path, operation, diff } in applied {
+            let (operation, tool_call_id) = (operation.to_owned(), Some(call_id.to_owned()));
+            self.coordinator.emit(super::apply_patch::Applied { path, operation, diff, tool_call_id }).await;
         }
         Ok(answer)
     }

@@ -20,16 +20,18 @@ const BLOCK: usize = 1024;
 
 /// The diff between two texts of one file. Line endings do not count: they are kept anyway.
 pub(super) fn unified(name: &str, before: &str, after: &str) -> String {
-    let (before, after) = (plain(before), plain(after));
-    if before == after {
-        return String::new();
-    }
-    let text = Changed::between(&before, &after).written(name);
+    let text = whole(name, before, after);
     if text.len() <= DIFF_BYTES {
         return text;
     }
     let cut = text.get(..text.floor_char_boundary(DIFF_BYTES)).unwrap_or_default();
     format!("{cut}\n... [diff truncated, {} bytes in all]", text.len())
+}
+
+/// The same, however long it is: for whoever has to know all of it.
+pub(super) fn whole(name: &str, before: &str, after: &str) -> String {
+    let (before, after) = (plain(before), plain(after));
+    if before == after { String::new() } else { Changed::between(&before, &after).written(name) }
 }
 
 /// The lines that changed, with the lines of context before and after them.

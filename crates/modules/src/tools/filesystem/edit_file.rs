@@ -18,25 +18,31 @@ use super::edit::Edit;
 #[serde(deny_unknown_fields)]
 pub(super) struct EditFile {
     /// The file: absolute, relative to the working folder, or `@bundle:path`.
-    file_path: String,
+    pub(super) file_path: String,
     /// The text to replace, exactly as it stands in the file, white space included. Line numbers are not part of it.
-    old_string: String,
+    pub(super) old_string: String,
     /// What to put in its place.
-    new_string: String,
+    pub(super) new_string: String,
     /// Replace every occurrence.
     #[serde(default)]
-    replace_all: bool,
+    pub(super) replace_all: bool,
+}
+
+impl EditFile {
+    pub(super) fn edit(&self) -> Edit {
+        Edit {
+            old_string: self.old_string.clone(),
+            new_string: self.new_string.clone(),
+            replace_all: self.replace_all,
+        }
+    }
 }
 
 impl Changes for EditFile {
     const NAME: &'static str = "edit_file";
 
     async fn plan(&self, desk: &Desk) -> Result<Plan, ToolFailure> {
-        let edit = Edit {
-            old_string: self.old_string.clone(),
-            new_string: self.new_string.clone(),
-            replace_all: self.replace_all,
-        };
+        let edit = self.edit();
         if self.file_path.trim().is_empty() {
             return Err(ToolFailure::new("file_path is required").of_kind("InvalidInput"));
         }

@@ -20,9 +20,9 @@ const EDITS: usize = 1_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct MultiEdit {
     /// The file: absolute, relative to the working folder, or `@bundle:path`.
-    file_path: String,
+    pub(super) file_path: String,
     /// The replacements, in order.
-    edits: Vec<Edit>,
+    pub(super) edits: Vec<Edit>,
 }
 
 impl Changes for MultiEdit {

@@ -17,9 +17,9 @@ use super::endings::Ending;
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteFile {
     /// The file: absolute, relative to the working folder, or `@bundle:path`.
-    file_path: String,
+    pub(super) file_path: String,
     /// Everything that shall be in it.
-    content: String,
+    pub(super) content: String,
 }
 
 impl Changes for WriteFile {

@@ -5,7 +5,7 @@ use super::parse::{Hunk, Line};
 
 /// Where a hunk does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Misfit {
+pub(in crate::tools::filesystem) enum Misfit {
     #[error("Invalid Anchor {from}: no line after line {from} reads `{anchor}`")]
     Anchor { from: usize, anchor: String },
     #[error("Invalid Context {from}:\n{}", expected.join("\n"))]
@@ -20,7 +20,7 @@ struct Row {
 }
 
 /// The text with all hunks applied, in order. Lines that stay keep their bytes; new ones end as most lines do.
-pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
+pub(in crate::tools::filesystem) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
     let rows: Vec<_> = text.split_inclusive('\n').map(row).collect();
     let ending = match Ending::of(text) {
         Ending::Lf => "\n",

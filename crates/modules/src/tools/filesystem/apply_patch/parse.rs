@@ -10,7 +10,7 @@ const END_OF_FILE: &str = "*** End of File";
 
 /// One section of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(in crate::tools::filesystem) enum Operation {
     Add { path: String, content: String },
     Delete { path: String },
     Update { path: String, target: Option<String>, hunks: Vec<Hunk> },
@@ -18,16 +18,16 @@ pub(super) enum Operation {
 
 /// Lines that belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Hunk {
+pub(in crate::tools::filesystem) struct Hunk {
     /// Lines of the file that stand somewhere before it, in order.
-    pub(super) anchors: Vec<String>,
-    pub(super) lines: Vec<Line>,
+    pub(in crate::tools::filesystem) anchors: Vec<String>,
+    pub(in crate::tools::filesystem) lines: Vec<Line>,
     /// Whether it stands at the end of the file.
-    pub(super) at_end: bool,
+    pub(in crate::tools::filesystem) at_end: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Line {
+pub(in crate::tools::filesystem) enum Line {
     Keep(String),
     Remove(String),
     Add(String),

@@ -75,22 +75,22 @@ struct Request {
 
 impl Request {
     async fn plan(&self, desk: &Desk) -> Result<Plan, ToolFailure> {
-        let (operations, form) = self.operations(desk)?;
+        let written = self.patch.as_ref().or(self.diff.as_ref());
+        desk.check_size(written.map_or(0, String::len))?;
+        let (operations, form) = self.operations()?;
         super::plan(operations, form, desk).await
     }
 
-    fn operations(&self, desk: &Desk) -> Result<(Vec<Operation>, Form), ToolFailure> {
+    fn operations(&self) -> Result<(Vec<Operation>, Form), ToolFailure> {
         let invalid = |message: String| ToolFailure::new(message).of_kind("InvalidInput");
         match (&self.patch, &self.r#type, &self.path, &self.diff) {
             (Some(patch), None, None, None) => {
-                desk.check_size(patch.len())?;
                 let operations = parse::parse(patch);
                 let operations =
                     operations.map_err(|error| invalid(format!("Patch parse error: {error}")))?;
                 Ok((operations, Form::Patch))
             }
             (None, Some(kind), Some(path), diff) => {
-                desk.check_size(diff.as_ref().map_or(0, String::len))?;
                 let operation = diff_form::read(kind, path, diff.as_deref());
                 let operation = operation.map_err(|error| invalid(error.to_string()))?;
                 Ok((vec![operation], Form::Diff))
@@ -104,6 +104,13 @@ impl Request {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(in crate::tools::filesystem) struct ByPatch(Request);
+
+impl ByPatch {
+    /// What it asks for, file by file; nothing where it cannot be read.
+    pub(in crate::tools::filesystem) fn operations(&self) -> Option<Vec<Operation>> {
+        self.0.operations().ok().map(|(operations, _)| operations)
+    }
+}
 
 /// The tool for models that are shown the operation with its diff.
 #[derive(Debug, Clone, Serialize, Deserialize)]

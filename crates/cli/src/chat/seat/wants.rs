@@ -1,0 +1,57 @@
+//! What a chat wants of a session that it opens again, and whether it got it: a session that only opened is not yet the one
+//! that was asked for.
+
+use amplifier_app::open::OpenSession;
+use amplifier_app::{LoadEntry, LoadOutcome};
+use amplifier_protocol::module_info::ModuleKind;
+use serde_json::Value;
+
+/// What must be so when a session is open again; else it goes on as it was.
+pub(super) enum Wants {
+    Nothing,
+    /// The first provider of the plan is asked.
+    FirstProvider,
+    /// This model is asked.
+    Model(String),
+}
+
+impl Wants {
+    /// Why a session is not what was wanted.
+    pub(super) fn are_met(&self, opened: &OpenSession) -> Result<(), String> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::FirstProvider => match providers_of(opened).next() {
+                Some(entry) if !matches!(entry.outcome, LoadOutcome::Mounted { .. }) => {
+                    Err(entry.to_string())
+                }
+                _ => Ok(()),
+            },
+            Self::Model(wanted) => match model_of(opened) {
+                // One that does not tell its model is believed.
+                (provider, Some(model)) if model != *wanted => {
+                    Err(format!("`{provider}` asks `{model}` and takes no other model"))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+/// What became of the providers of a plan, in its order.
+pub(super) fn providers_of(opened: &OpenSession) -> impl Iterator<Item = &LoadEntry> {
+    opened.session.report().modules.iter().filter(|entry| entry.kind == ModuleKind::Provider)
+}
+
+pub(super) fn model_of(opened: &OpenSession) -> (String, Option<String>) {
+    let providers = opened.session.coordinator().providers();
+    let told = providers.iter().map(|(name, provider)| (name, provider.info().defaults));
+    // As loops choose: the lowest priority, the first of equals.
+    let first = told.min_by_key(|(_, told)| told.get("priority").and_then(Value::as_i64).unwrap_or(100));
+    match first {
+        Some((name, told)) => {
+            let model = told.get("model").and_then(Value::as_str).map(str::to_owned);
+            (name.clone(), model)
+        }
+        None => ("no provider".to_owned(), None),
+    }
+}

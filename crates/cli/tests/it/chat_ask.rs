@@ -1,0 +1,159 @@
+//! Questions in the chat: what is asked is exactly what would be done, and what is answered holds as long as it says.
+
+use serde_json::{Value, json};
+
+use crate::chat::{WIDE, desk, open};
+use crate::desk::{Desk, read};
+
+fn call(name: &str, input: Value) -> Value {
+    json!({"tool_calls": [{"name": name, "input": input}]})
+}
+
+/// A desk whose model makes these calls, each followed by a word, and where every change is asked about.
+fn asking(calls: &[Value], policy: Value) -> Desk {
+    let mut responses = Vec::new();
+    for (at, call) in calls.iter().enumerate() {
+        responses.extend([call.clone(), json!(format!("Word {at}."))]);
+    }
+    let tools =
+        json!([{"module": "tool-filesystem"}, {"module": "tool-bash"}, {"module": "tool-apply-patch"}]);
+    let hooks = json!([{"module": "hooks-approval", "config": policy}]);
+    desk(json!(responses), json!({"tools": tools, "hooks": hooks}))
+}
+
+#[test]
+fn a_command_is_shown_with_its_blanks_and_what_an_answer_covers() {
+    let script = "python3 - <<'E'\nfor x in [1]:\n    if x:\n        print(x)\nE";
+    let desk = asking(&[call("bash", json!({ "command": script }))], json!({}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    let screen = terminal.sees("y once");
+    for line in ["  for x in [1]:\n", "      if x:\n", "          print(x)\n"] {
+        assert!(screen.contains(line), "{screen}");
+    }
+    assert!(screen.contains("session, always (in this folder): exactly this call"), "{screen}");
+    assert!(!screen.contains("Allow always"), "{screen}");
+    terminal.types("n\r");
+    let screen = terminal.sees("Word 0.");
+    assert!(screen.contains("you did not allow it") && !screen.contains("Denied by hook"), "{screen}");
+    assert!(screen.contains("not run #1"), "{screen}");
+}
+
+#[test]
+fn a_patch_and_several_edits_are_asked_about_and_shown_with_their_diffs() {
+    let patch = "*** Begin Patch\n*** Update File: a.py\n@@\n def f():\n-    return 1\n+    return 2\n*** Add File: b.py\n+x = 1\n*** End Patch";
+    let edits = json!({"file_path": "a.py", "edits": [{"old_string": "return 2", "new_string": "return 3"}]});
+    let calls = [call("apply_patch", json!({ "patch": patch })), call("multi_edit", edits)];
+    let desk = asking(&calls, json!({}));
+    desk.file("a.py", "def f():\n    return 1\n");
+    let terminal = open(&desk, (80, 50));
+    terminal.types("patch\r");
+    let screen = terminal.sees("y once");
+    let asked = [
+        "? apply_patch a.py, b.py",
+        "  a.py\n",
+        "   def f():\n",
+        "  -    return 1\n",
+        "  +    return 2\n",
+        "  b.py: a new file\n",
+        "  +x = 1\n",
+        "session, always (in this folder): every call of `apply_patch`",
+    ];
+    for line in asked {
+        assert!(screen.contains(line), "`{line}` in\n{screen}");
+    }
+    terminal.types("y\r");
+    let screen = terminal.sees("Word 0.");
+    let after = screen.split("allowed once").nth(1).unwrap();
+    assert!(after.contains("✓ apply_patch  a.py, b.py") && !after.contains("Begin Patch"), "{screen}");
+    assert!(after.contains("  -    return 1") && after.contains("  +x = 1"), "{screen}");
+    assert_eq!(read(&desk.work().join("a.py")), "def f():\n    return 2\n");
+    terminal.prompt();
+    terminal.types("edit\r");
+    let screen = terminal.sees("? multi_edit a.py");
+    assert!(screen.contains("  +    return 3"), "{screen}");
+    terminal.types("y\r");
+    terminal.sees("Word 1.");
+    assert_eq!(read(&desk.work().join("a.py")), "def f():\n    return 3\n");
+}
+
+#[test]
+fn a_long_question_is_seen_to_its_end() {
+    let content: String = (0..100).map(|at| format!("line {at}\n")).collect();
+    let desk = asking(&[call("write_file", json!({"file_path": "long.txt", "content": content}))], json!({}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("v view all");
+    assert!(!terminal.screen().contains("line 99"), "{}", terminal.screen());
+    terminal.types("v\r");
+    terminal.sees("+line 99");
+    assert!(!desk.work().join("long.txt").exists());
+    terminal.types("y\r");
+    terminal.sees("Word 0.");
+    assert_eq!(read(&desk.work().join("long.txt")), content);
+}
+
+#[test]
+fn what_is_allowed_for_the_session_ends_with_it() {
+    let write = |name: &str| call("write_file", json!({"file_path": name, "content": "x"}));
+    let desk = asking(&[write("a"), write("b")], json!({}));
+    let mut terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("session, always (in this folder): every call of `write_file`");
+    terminal.types("s\r");
+    terminal.sees("allowed for this session");
+    terminal.sees("Word 0.");
+    terminal.prompt();
+    terminal.types("again\r");
+    let screen = terminal.sees("Word 1.");
+    assert!(desk.work().join("b").exists(), "{screen}");
+    terminal.prompt();
+    terminal.types("/allow\r");
+    terminal.sees("every call (this session)");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end(), 0);
+    std::fs::remove_file(desk.work().join("a")).unwrap();
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("y once");
+    terminal.types("n\r");
+    terminal.sees("Word 0.");
+    assert!(!desk.work().join("a").exists());
+}
+
+#[test]
+fn what_is_not_offered_is_not_taken() {
+    let write = |name: &str| call("write_file", json!({"file_path": name, "content": "x"}));
+    let desk = asking(&[write("a"), write("b")], json!({"remember": "once"}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    let screen = terminal.sees("y once");
+    assert!(!screen.contains("a always") && !screen.contains("s session"), "{screen}");
+    terminal.types("a\r");
+    terminal.sees("please answer with y or n");
+    assert!(!desk.work().join("a").exists());
+    terminal.types("y\r");
+    terminal.sees("Word 0.");
+    terminal.prompt();
+    terminal.types("again\r");
+    terminal.sees("? write_file b");
+    terminal.types("n\r");
+    terminal.sees("Word 1.");
+    assert!(!desk.work().join("b").exists());
+    assert!(!desk.home().join("state/approvals.json").exists());
+}
+
+#[test]
+fn the_time_of_a_tool_is_its_own_and_not_that_of_the_person() {
+    let desk = asking(&[call("bash", json!({"command": "true"}))], json!({}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    // The clock of the question says how long it waits already.
+    let thinks = |screen: &str| (40..58).any(|left| screen.contains(&format!("in 4m {left}s: no")));
+    terminal.until("a person who thinks for two seconds", thinks);
+    terminal.types("y\r");
+    let screen = terminal.sees("Word 0.");
+    let line = screen.lines().find(|line| line.starts_with("✓ bash")).unwrap().to_owned();
+    let time = line.split_whitespace().find(|word| word.ends_with('s') && word.contains('.')).unwrap();
+    assert!(time.trim_end_matches('s').parse::<f64>().unwrap() < 2.0, "{line}");
+}
