@@ -67,6 +67,19 @@ fn suggestion(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
+/// A built-in module by its id. The others do not tell about themselves, which takes longer than finding it.
+pub fn module(id: &str) -> Option<ModuleInfo> {
+    MODULES.iter().find(|module| module.id().as_str() == id).map(|module| module.info())
+}
+
+/// The built-in modules of a kind, by id.
+pub fn of_kind(kind: ModuleKind) -> Vec<ModuleInfo> {
+    let modules = MODULES.iter().filter(|module| module.kind() == kind);
+    let mut modules: Vec<_> = modules.map(|module| module.info()).collect();
+    modules.sort_by(|a, b| a.id.cmp(&b.id));
+    modules
+}
+
 /// Every built-in module, by kind in the order they are mounted, then by id.
 pub fn modules() -> Vec<ModuleInfo> {
     let mut modules: Vec<_> = MODULES.iter().map(|module| module.info()).collect();

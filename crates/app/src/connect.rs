@@ -99,8 +99,9 @@ impl Connection {
 /// A provider module by its id or its short name.
 pub fn provider(name: &str) -> Result<ModuleInfo, UnknownModule> {
     let full = if name.starts_with("provider-") { name.to_owned() } else { format!("provider-{name}") };
-    let found = catalog::modules().into_iter().find(|info| info.id.as_str() == full);
-    found.filter(|info| info.kind == ModuleKind::Provider).ok_or_else(|| catalog::unknown(&full))
+    catalog::module(&full)
+        .filter(|info| info.kind == ModuleKind::Provider)
+        .ok_or_else(|| catalog::unknown(&full))
 }
 
 /// A module without the word that says what it is.

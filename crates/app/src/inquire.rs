@@ -212,7 +212,7 @@ impl Asked {
         places: &Places,
     ) -> Result<Self, InquiryError> {
         let mut spec = whom(inquiry, environment, places).await?;
-        let known = catalog::modules().into_iter().find(|info| info.id == spec.module);
+        let known = catalog::module(spec.module.as_str());
         let wanted = detect::patience(inquiry.timeout.unwrap_or(PATIENCE)).into_iter();
         let place = inquiry.base_url.as_ref().map(|place| ("base_url", json!(place)));
         for (key, value) in wanted.chain(place) {
@@ -276,7 +276,7 @@ pub fn prefer_model_of(plan: &mut MountPlan, at: usize, model: &str) {
 }
 
 pub(crate) fn set_model(spec: &mut ModuleSpec, model: &str) {
-    let known = catalog::modules().into_iter().find(|info| info.id == spec.module);
+    let known = catalog::module(spec.module.as_str());
     let key = match known {
         Some(info) if !has_key(&info, "default_model") => "model",
         _ => "default_model",

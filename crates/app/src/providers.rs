@@ -65,7 +65,7 @@ pub fn prefer_among(
 }
 
 fn unknown(name: &str, plan: &MountPlan, elsewhere: &[ModuleSpec]) -> UnknownProvider {
-    let built_in = catalog::modules().into_iter().filter(|info| info.kind == ModuleKind::Provider);
+    let built_in = catalog::of_kind(ModuleKind::Provider).into_iter();
     let built_in = built_in.map(|info| connect::short(&info.id).to_owned());
     let named =
         plan.providers.iter().chain(elsewhere).map(|entry| {

@@ -56,7 +56,7 @@ pub struct Variable {
 
 /// How every provider module stands here.
 pub async fn standings(environment: &Environment, places: &Places) -> Result<Standings, DetectError> {
-    let modules = catalog::modules().into_iter().filter(|info| info.kind == ModuleKind::Provider);
+    let modules = catalog::of_kind(ModuleKind::Provider).into_iter();
     let (with_server, others): (Vec<_>, Vec<_>) =
         modules.map(|info| info.id).partition(|id| WITH_SERVER.contains(&id.as_str()));
     let servers = async { servers::look(places, environment).await.map_err(DetectError::from) };
@@ -83,7 +83,7 @@ pub async fn standings(environment: &Environment, places: &Places) -> Result<Sta
 
 /// How the modules stand that ask a model and need no server on this machine: nobody is asked.
 pub async fn by_keys(environment: &Environment) -> Result<Vec<Standing>, DetectError> {
-    let modules = catalog::modules().into_iter().filter(|info| info.kind == ModuleKind::Provider);
+    let modules = catalog::of_kind(ModuleKind::Provider).into_iter();
     let no_model = [MOCK, super::DEMO];
     let apart = |id: &ModuleId| no_model.contains(&id.as_str()) || WITH_SERVER.contains(&id.as_str());
     by_variables(modules.map(|info| info.id).filter(|id| !apart(id)).collect(), environment).await

@@ -174,7 +174,7 @@ impl Settings {
 
 /// Whether a provider knows a bound for its answers; one that is not built in is asked to.
 fn counts_answers(module: &str) -> bool {
-    let known = catalog::modules().into_iter().find(|info| info.id.as_str() == module);
+    let known = catalog::module(module);
     known.is_none_or(|info| has_key(&info, "max_tokens"))
 }
 
