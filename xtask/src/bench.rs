@@ -24,7 +24,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::output::{TaskError, say};
-use crate::process::{capture, capture_quietly};
+use crate::process::{capture, capture_quietly, cargo};
 use crate::workspace::Workspace;
 use measurement::Run;
 
@@ -57,7 +57,7 @@ pub(crate) fn kernel(workspace: &Workspace) -> Result<usize, TaskError> {
 
 /// Runs one of our benches and reads what it prints.
 fn measure(workspace: &Workspace, package: &str, bench: &str, options: &[&OsStr]) -> Result<Run, TaskError> {
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["bench", "--quiet", "-p", package, "--bench", bench, "--", "--json"]);
     command.args(options).current_dir(&workspace.root);
     let run = Run::read(&capture(&mut command, OUR_LIMIT)?.stdout);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::Outcome;
 use crate::output::{TaskError, say};
-use crate::process::{Captured, capture_any, capture_quietly, stream};
+use crate::process::{Captured, capture_any, capture_quietly, cargo, stream};
 use crate::workspace::{Workspace, rust_files};
 
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -80,7 +80,7 @@ fn targets(folder: &Path) -> Result<Vec<String>, TaskError> {
 /// Builds all targets; returns the folder with the binaries.
 fn build(folder: &Path, output: &Path) -> Result<PathBuf, TaskError> {
     let triple = host_triple()?;
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     // With `--target`, build scripts and derive macros are built without the flags; instrumented they would not link.
     command
         .args(["build", "--quiet", "--locked", "--release", "--target", &triple])

@@ -1,4 +1,4 @@
-//! Runs other programs: streamed to the terminal, or captured with a deadline. It knows no particular program.
+//! Runs other programs: streamed to the terminal, or captured with a deadline. It knows no program but cargo.
 
 use std::io::Read;
 use std::process::{Command, ExitStatus, Stdio};
@@ -30,6 +30,21 @@ impl Captured {
         let said = last.trim().to_owned();
         Err(TaskError::Status { command: line(command), status: self.status.to_string(), said })
     }
+}
+
+/// Cargo, as a person would start it. What the cargo that runs this program set for it would make build scripts that watch
+/// it run again, and everything behind them be built again.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// Runs a program whose output goes straight to the terminal.

@@ -3,13 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::output::TaskError;
-use crate::process::capture_quietly;
+use crate::process::{capture_quietly, cargo};
 
 /// What the tasks know about the workspace.
 #[derive(Debug, Deserialize)]
@@ -49,7 +48,7 @@ pub(crate) enum Kind {
 impl Workspace {
     /// Asks cargo about the workspace this program was built from.
     pub(crate) fn read() -> Result<Self, TaskError> {
-        let mut command = Command::new("cargo");
+        let mut command = cargo();
         command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
         // Not the caller's folder: `fuzz/` is a workspace of its own and would answer for itself.
         command.current_dir(env!("CARGO_MANIFEST_DIR"));

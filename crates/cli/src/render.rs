@@ -78,6 +78,12 @@ pub fn out(line: &str) {
     drop(heard(written));
 }
 
+/// A piece of an answer, as it is.
+pub fn piece(text: &str) -> Result<(), Unread> {
+    let mut stdout = io::stdout().lock();
+    heard(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
 /// What came of printing; what is lost is told once.
 fn heard(written: io::Result<()>) -> Result<(), Unread> {
     match written {

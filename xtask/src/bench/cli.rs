@@ -18,7 +18,7 @@ use super::measurement::Run;
 use super::server::Server;
 use super::{OUR_LIMIT, chain, show};
 use crate::output::{TaskError, say};
-use crate::process::capture;
+use crate::process::{capture, cargo};
 use crate::workspace::Workspace;
 
 const MS: f64 = 1_000_000.0;
@@ -106,7 +106,7 @@ pub(crate) fn cli(workspace: &Workspace) -> Result<usize, TaskError> {
 }
 
 fn build(workspace: &Workspace) -> Result<std::path::PathBuf, TaskError> {
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["build", "--quiet", "--release", "-p", "amplifier-cli"]).current_dir(&workspace.root);
     capture(&mut command, OUR_LIMIT)?;
     Ok(workspace.target.join("release").join(format!("amplifier{}", std::env::consts::EXE_SUFFIX)))

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::goals::{Goal, Share, judge};
 use super::{MODULES, chain, measure, show};
 use crate::output::{TaskError, say};
-use crate::process::capture_quietly;
+use crate::process::{capture_quietly, cargo};
 use crate::workspace::Workspace;
 
 /// The program that searching is measured beside, by name and version only.
@@ -93,7 +93,7 @@ fn ripgrep(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let rg = root.join("bin").join(format!("rg{EXE_SUFFIX}"));
     if !rg.is_file() {
         say(&format!("installing {RIPGREP} below the target folder to measure beside"))?;
-        let mut install = Command::new("cargo");
+        let mut install = cargo();
         install.args(["install", "--quiet", "--locked", RIPGREP, "--root"]).arg(&root);
         install.arg("--target-dir").arg(root.join("build"));
         capture_quietly(&mut install, INSTALL_LIMIT)?;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::schema::{anchor, cell, description, fields, one_line};
 use crate::output::TaskError;
-use crate::process::{capture_quietly, stream};
+use crate::process::{capture_quietly, cargo, stream};
 use crate::workspace::Workspace;
 
 /// How long one question to the program may take.
@@ -60,7 +60,7 @@ struct Tool {
 
 /// The page for the modules that the program knows.
 pub(crate) fn page(workspace: &Workspace) -> Result<String, TaskError> {
-    let mut build = Command::new("cargo");
+    let mut build = cargo();
     build.args(["build", "--quiet", "-p", "amplifier-cli"]).current_dir(&workspace.root);
     stream(&mut build)?;
     let listed: Listed = ask(workspace, &["module", "list"])?;

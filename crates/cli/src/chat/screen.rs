@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::paint::{Colour, Line, cut, line_width, written};
+use crate::render;
 
 /// The most lines that are drawn again, besides what the terminal's height allows.
 const LIVE: usize = 14;
@@ -89,16 +90,19 @@ impl Screen {
     pub fn answer(&mut self, lines: &[Line]) {
         match self.face {
             Face::Full => self.stay(lines),
-            Face::Dumb | Face::Pipe => plain(lines, self.colour, &mut io::stdout().lock()),
+            Face::Dumb | Face::Pipe => self.print(&plain(lines, self.colour)),
         }
     }
 
     /// A piece of an answer, as it is, for programs.
     pub fn raw(&mut self, text: &str) {
         self.midway = if text.is_empty() { self.midway } else { !text.ends_with('\n') };
-        let mut stdout = io::stdout().lock();
-        // A reader that went away is not our error; there is nobody left to ask the model for.
-        if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err() {
+        self.print(text);
+    }
+
+    /// An answer that nobody reads or that cannot be written is nothing to ask the model for.
+    fn print(&self, text: &str) {
+        if render::piece(text).is_err() || render::has_lost_output() {
             self.unread.notify_one();
         }
     }
@@ -120,7 +124,11 @@ impl Screen {
     pub fn note(&mut self, lines: &[Line]) {
         match self.face {
             Face::Full => self.stay(lines),
-            Face::Dumb | Face::Pipe => plain(lines, self.asides, &mut io::stderr().lock()),
+            Face::Dumb | Face::Pipe => {
+                let mut stderr = io::stderr().lock();
+                // Where errors are told is nothing left to tell them to.
+                drop(stderr.write_all(plain(lines, self.asides).as_bytes()).and_then(|()| stderr.flush()));
+            }
         }
     }
 
@@ -192,9 +200,8 @@ impl Screen {
     }
 }
 
-fn plain(lines: &[Line], colour: Colour, out: &mut impl Write) {
-    let text: String = lines.iter().map(|line| written(line, colour) + "\n").collect();
-    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+fn plain(lines: &[Line], colour: Colour) -> String {
+    lines.iter().map(|line| written(line, colour) + "\n").collect()
 }
 
 /// Columns and rows of the terminal; the usual ones where it does not tell.

@@ -97,12 +97,16 @@ fn next_calls(
 ) -> Said {
     let list = |key: &str| body.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let is = |value: &Value, key: &str, word: &str| value.get(key).and_then(Value::as_str) == Some(word);
-    let first = match dialect {
-        Dialect::Chat => list("messages").iter().filter(|message| is(message, "role", "tool")).count(),
+    let results: &mut dyn Iterator<Item = &Value> = match dialect {
+        Dialect::Chat => &mut list("messages").iter().filter_map(|message| message.get("tool_call_id")),
         Dialect::Responses => {
-            list("input").iter().filter(|item| is(item, "type", "function_call_output")).count()
+            let outputs = list("input").iter().filter(|item| is(item, "type", "function_call_output"));
+            &mut outputs.filter_map(|item| item.get("call_id"))
         }
     };
+    // By the number in the newest id, not by counting: a compacted conversation leaves results out.
+    let number = |id: &Value| id.as_str()?.rsplit('_').next()?.parse::<usize>().ok();
+    let first = results.filter_map(number).max().map_or(0, |last| last + 1);
     let has = |tool: &str| {
         list("tools").iter().any(|offered| is(offered.get("function").unwrap_or(offered), "name", tool))
     };
