@@ -10,8 +10,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+pub(super) use self::answers::NOTE;
 use self::answers::{Answer, Pace};
 use crate::output::TaskError;
 
@@ -80,16 +81,19 @@ fn request(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<(String,
     Ok(Some((path, body)))
 }
 
+fn whole(writer: &mut BufWriter<TcpStream>, status: &str, document: &Value) -> std::io::Result<()> {
+    let text = document.to_string();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json");
+    write!(writer, "{head}\r\ncontent-length: {}\r\n\r\n{text}", text.len())
+}
+
 fn write(writer: &mut BufWriter<TcpStream>, answer: &Answer) -> std::io::Result<()> {
     let (events, pace) = match answer {
         Answer::Missing => {
             return writer.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
         }
-        Answer::Document(document) => {
-            let text = document.to_string();
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json";
-            return write!(writer, "{head}\r\ncontent-length: {}\r\n\r\n{text}", text.len());
-        }
+        Answer::Document(document) => return whole(writer, "200 OK", document),
+        Answer::Refused(why) => return whole(writer, "400 Bad Request", &json!({"error": {"message": why}})),
         Answer::Stream(events, pace) => (events, *pace),
     };
     writer.write_all(

@@ -28,6 +28,8 @@ pub use change::{origin, tell_changes};
 pub use go_on::{go_on, resume};
 use tell::{count, minute, plain, short, words};
 
+/// How many sessions that cannot be read are named beside a list.
+const UNREAD: usize = 5;
 /// The least that is shown of a title beside the rest of its row.
 const TITLE: usize = 20;
 
@@ -89,8 +91,11 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     }
     let scope = Scope { limit: Some(args.limit), ..scope(&args.place, access) };
     let listing = sessions::list(store, &scope)?;
-    for (id, error) in &listing.unread {
+    for (id, error) in listing.unread.iter().take(UNREAD) {
         render::note(&format!("warning: session `{id}` cannot be shown: {error}"));
+    }
+    if let more @ 1.. = listing.unread.len().saturating_sub(UNREAD) {
+        render::note(&format!("warning: {more} more cannot be shown; `--output json` names them all"));
     }
     for id in &listing.rebuilt {
         render::note(&format!(
@@ -99,7 +104,9 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     }
     if args.output == Form::Json {
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
-        render::json(&json!({ "sessions": sessions, "total": listing.total }));
+        let unread = listing.unread.iter().map(|(id, error)| json!({ "id": id, "error": error.to_string() }));
+        let unread: Vec<_> = unread.collect();
+        render::json(&json!({ "sessions": sessions, "total": listing.total, "unread": unread }));
         return Ok(Exit::Success);
     }
     if listing.total == 0 {

@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::server::NOTE;
 use crate::output::TaskError;
 use crate::process::capture_quietly;
 use crate::workspace::{Workspace, read};
 
+/// What comes before the checksum in a line of a journal.
+const CHECKSUM: &str = ",\"crc\":\"";
 /// How long making one part of the stage may take.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Fifty calls a round: about five thousand messages.
@@ -40,7 +43,8 @@ impl Stage {
         }
         let stage =
             Self { modules: Vec::new(), root, program: program.to_owned(), server: server.to_owned() };
-        stage.write("work/notes.txt", &"A line of notes, as people write them.\n".repeat(20))?;
+        stage.write("work/notes.txt", &format!("{NOTE}\n").repeat(20))?;
+        stage.repository()?;
         let mut command = Command::new(program);
         command.args(["module", "list", "--output", "json"]);
         let listed = capture_quietly(&mut command, LIMIT)?.stdout;
@@ -48,6 +52,20 @@ impl Stage {
             .map_err(|source| TaskError::Printed { command: "amplifier module list".to_owned(), source })?;
         let modules = listed.get("modules").and_then(Value::as_array).cloned().unwrap_or_default();
         Ok(Self { modules, ..stage })
+    }
+
+    /// Makes the folder that is worked in a small repository of its own. Otherwise every agent would look at the whole
+    /// checkout around it.
+    fn repository(&self) -> Result<(), TaskError> {
+        let git = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=Bench", "-c", "user.email=bench@localhost"]).args(arguments);
+            capture_quietly(git.current_dir(self.work()), LIMIT)
+        };
+        git(&["init", "--quiet", "--initial-branch", "main"])?;
+        git(&["add", "notes.txt"])?;
+        git(&["commit", "--quiet", "--no-gpg-sign", "--message", "Notes"])?;
+        Ok(())
     }
 
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, TaskError> {
@@ -147,7 +165,9 @@ impl Stage {
             let id = other_id(&template, number);
             for (file, text) in &texts {
                 let Ok(text) = text else { continue };
-                self.write(&format!("home/state/sessions/{id}/{file}"), &text.replace(&template, &id))?;
+                let text = text.replace(&template, &id);
+                let text = if **file == "events.jsonl" { sealed(&text) } else { text };
+                self.write(&format!("home/state/sessions/{id}/{file}"), &text)?;
             }
         }
         Ok(format!("resume: {} tool results in the session; list: {sessions} sessions", long.results))
@@ -199,6 +219,15 @@ impl Stage {
 }
 
 /// An id of the same form, another for each number.
+/// The lines of a journal with the checksums that they have now.
+fn sealed(journal: &str) -> String {
+    let line = |line: &str| {
+        let (before, _) = line.rsplit_once(CHECKSUM).unwrap_or((line, ""));
+        format!("{before}{CHECKSUM}{:08x}\"}}\n", crc32fast::hash(before.as_bytes()))
+    };
+    journal.lines().map(line).collect()
+}
+
 fn other_id(id: &str, number: usize) -> String {
     let keep = id.len().saturating_sub(12);
     format!("{}{number:012x}", id.get(..keep).unwrap_or_default())

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 pub(super) enum Answer {
     /// There is nothing at this path.
     Missing,
+    /// The newest tool result is not what the tool should have said.
+    Refused(String),
     Document(Value),
     /// Server-sent events, whole.
     Stream(Vec<String>, Pace),
@@ -38,7 +40,7 @@ enum Said {
         first: usize,
         count: usize,
         tool: &'static str,
-        arguments: &'static str,
+        arguments: String,
     },
 }
 
@@ -51,6 +53,8 @@ const SHELLS: [(&str, &str); 4] = [
 ];
 /// How many calls one answer of a busy model makes.
 const MANY: usize = 50;
+/// What the notes say in every line.
+pub(in crate::bench) const NOTE: &str = "A line of notes, as people write them.";
 const READERS: [(&str, &str); 2] =
     [("read_file", r#"{"file_path":"notes.txt"}"#), ("read", r#"{"filePath":"notes.txt"}"#)];
 
@@ -64,7 +68,10 @@ pub(super) fn answer(path: &str, body: &Value) -> Answer {
         }
         _ => return Answer::Missing,
     };
-    let said = said(dialect, body);
+    let said = match said(dialect, body) {
+        Ok(said) => said,
+        Err(result) => return Answer::Refused(format!("a tool did not read the notes; it said: {result}")),
+    };
     let streamed = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
     match (dialect, streamed) {
         (Dialect::Chat, true) => chat_stream(&said),
@@ -74,46 +81,68 @@ pub(super) fn answer(path: &str, body: &Value) -> Answer {
     }
 }
 
-fn said(dialect: Dialect, body: &Value) -> Said {
+fn said(dialect: Dialect, body: &Value) -> Result<Said, String> {
     let model = body.get("model").and_then(Value::as_str).unwrap_or_default();
     let (kind, number) = model.rsplit_once('-').unwrap_or((model, ""));
     let number = number.parse().unwrap_or(1);
     match kind {
-        "chunks" => Said::Pieces(number, Pace::AtOnce),
-        "paced" => Said::Pieces(number, Pace::PerMillisecond(10)),
+        "chunks" => Ok(Said::Pieces(number, Pace::AtOnce)),
+        "paced" => Ok(Said::Pieces(number, Pace::PerMillisecond(10))),
         "shell" => next_calls(dialect, body, (number, 1), &SHELLS),
         "read" => next_calls(dialect, body, (number, 1), &READERS),
         "reads" => next_calls(dialect, body, (number, MANY), &READERS),
-        _ => Said::Pieces(1, Pace::AtOnce),
+        _ => Ok(Said::Pieces(1, Pace::AtOnce)),
     }
 }
 
 /// The next calls of a tool that the client has, or the last word. There are so many rounds, with so many calls in each.
+/// A result that is not the notes is the error: a bench of failing tools would measure something else.
 fn next_calls(
     dialect: Dialect,
     body: &Value,
     (rounds, count): (usize, usize),
     known: &[(&'static str, &'static str)],
-) -> Said {
+) -> Result<Said, String> {
     let list = |key: &str| body.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let is = |value: &Value, key: &str, word: &str| value.get(key).and_then(Value::as_str) == Some(word);
-    let results: &mut dyn Iterator<Item = &Value> = match dialect {
-        Dialect::Chat => &mut list("messages").iter().filter_map(|message| message.get("tool_call_id")),
-        Dialect::Responses => {
-            let outputs = list("input").iter().filter(|item| is(item, "type", "function_call_output"));
-            &mut outputs.filter_map(|item| item.get("call_id"))
-        }
+    let (messages, id) = match dialect {
+        Dialect::Chat => ("messages", "tool_call_id"),
+        Dialect::Responses => ("input", "call_id"),
     };
     // By the number in the newest id, not by counting: a compacted conversation leaves results out.
-    let number = |id: &Value| id.as_str()?.rsplit('_').next()?.parse::<usize>().ok();
-    let first = results.filter_map(number).max().map_or(0, |last| last + 1);
-    let has = |tool: &str| {
-        list("tools").iter().any(|offered| is(offered.get("function").unwrap_or(offered), "name", tool))
-    };
-    match known.iter().find(|(tool, _)| has(tool)) {
-        Some((tool, arguments)) if first < rounds * count => Said::Calls { first, count, tool, arguments },
-        _ => Said::Pieces(1, Pace::AtOnce),
+    let number = |message: &Value| message.get(id)?.as_str()?.rsplit('_').next()?.parse::<usize>().ok();
+    let results = list(messages).iter().filter(|message| !is(message, "type", "function_call"));
+    let newest =
+        results.filter_map(|result| Some((number(result)?, result))).max_by_key(|(number, _)| *number);
+    if let Some((_, result)) = newest
+        && !result.to_string().contains(NOTE)
+    {
+        return Err(result.to_string());
     }
+    let first = newest.map_or(0, |(last, _)| last + 1);
+    let offered = |tool: &str| {
+        let mut tools = list("tools").iter().map(|tool| tool.get("function").unwrap_or(tool));
+        tools.find(|offered| is(offered, "name", tool))
+    };
+    let tool = known.iter().find_map(|(tool, arguments)| Some((tool, arguments, offered(tool)?)));
+    Ok(match tool {
+        Some((tool, arguments, offered)) if first < rounds * count => {
+            Said::Calls { first, count, tool, arguments: fitting(arguments, offered) }
+        }
+        _ => Said::Pieces(1, Pace::AtOnce),
+    })
+}
+
+fn is(value: &Value, key: &str, word: &str) -> bool {
+    value.get(key).and_then(Value::as_str) == Some(word)
+}
+
+/// The arguments that the tool has a name for: two clients may call different tools the same.
+fn fitting(arguments: &str, offered: &Value) -> String {
+    let known = offered.pointer("/parameters/properties").and_then(Value::as_object);
+    let parsed: Option<serde_json::Map<String, Value>> = serde_json::from_str(arguments).ok();
+    let (Some(known), Some(mut parsed)) = (known, parsed) else { return arguments.to_owned() };
+    parsed.retain(|name, _| known.contains_key(name));
+    Value::Object(parsed).to_string()
 }
 
 fn event(data: &Value) -> String {
@@ -229,13 +258,33 @@ mod tests {
     #[test]
     fn a_tool_is_called_until_the_rounds_are_done() {
         let asked = |results: usize| {
-            let messages = vec![json!({"role": "tool", "content": "x"}); results];
+            let result =
+                |number| json!({"role": "tool", "tool_call_id": format!("call_{number}"), "content": NOTE});
+            let messages: Vec<_> = (0..results).map(result).collect();
             json!({"model": "read-2", "stream": true, "messages": messages,
                 "tools": [{"type": "function", "function": {"name": "read_file"}}]})
         };
         let called: Vec<_> =
             (0..4).map(|results| tools(&answer("/v1/chat/completions", &asked(results)))).collect();
         assert_eq!(called, [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_tool_that_failed_is_refused_and_an_argument_it_does_not_know_is_not_sent() {
+        let asked = |messages: Value, known: Value| {
+            let tool = json!({"name": "bash", "parameters": {"properties": known}});
+            json!({"model": "shell-2", "stream": true, "messages": messages, "tools": [{"function": tool}]})
+        };
+        let failed = json!([{"role": "tool", "tool_call_id": "call_0", "content": "no such file"}]);
+        let refused = answer("/v1/chat/completions", &asked(failed, json!({"command": {}})));
+        assert!(matches!(&refused, Answer::Refused(why) if why.contains("no such file")), "{refused:?}");
+        let Answer::Stream(events, _) =
+            answer("/v1/chat/completions", &asked(json!([]), json!({"command": {}})))
+        else {
+            panic!()
+        };
+        assert!(events.iter().any(|event| event.contains("cat notes.txt")), "{events:?}");
+        assert!(!events.iter().any(|event| event.contains("description")), "{events:?}");
     }
 
     #[test]
