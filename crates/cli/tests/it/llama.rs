@@ -32,8 +32,8 @@ pub fn llama() -> MutexGuard<'static, Llama> {
     LLAMA.get_or_init(|| Mutex::new(Llama::start(&[]))).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same with a chat template that knows tools. Where one must be called, the server lets the model write nothing but
-/// a call that keeps to the schema of its tool.
+/// The same with a chat template that knows tools. Where one must be called, the server does not let the model end before
+/// it has made a call, and that call keeps to the schema of its tool.
 pub fn llama_with_tools() -> MutexGuard<'static, Llama> {
     static LLAMA: OnceLock<Mutex<Llama>> = OnceLock::new();
     let template = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/llama_tools.jinja");
