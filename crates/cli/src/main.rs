@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }
     match run(args) {
         // An answer that could not be given is no success.
-        Exit::Success if render::has_lost_output() => Exit::Failure.into(),
+        Exit::Success | Exit::Unread if render::has_lost_output() => Exit::Failure.into(),
         exit => exit.into(),
     }
 }

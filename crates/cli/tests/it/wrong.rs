@@ -271,7 +271,7 @@ fn an_answer_that_nobody_can_take() {
     assert!(stderr.contains("standard output") && stderr.contains("No space left"), "{stderr}");
     // A chat that is piped tells it too, and asks the model nothing more.
     desk.file("asked.txt", "first\nsecond\nthird\n");
-    let asked = std::fs::File::open(desk.path("asked.txt")).unwrap();
+    let asked = std::fs::File::open(desk.work().join("asked.txt")).unwrap();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut chat = desk.command(&["chat", "--plan", "a.json"]);
     let output = chat.stdin(asked).stdout(full).output().unwrap();
