@@ -103,6 +103,8 @@ struct Account {
     limits: Limits,
     opened: Timestamp,
     reserved: Amounts,
+    // What running calls may take on top of what they asked for. Other calls wait for it; nothing is refused for it.
+    guessed: Amounts,
     // Few spenders, and a map would take more room than all of them.
     spent: Vec<(Arc<str>, Amounts)>,
     total: Amounts,
@@ -128,6 +130,7 @@ impl Account {
             limits,
             opened,
             reserved: Amounts::default(),
+            guessed: Amounts::default(),
             spent: Vec::new(),
             total: Amounts::default(),
             largest: admit::Largest::default(),
@@ -226,13 +229,21 @@ impl Ledger {
         let mut accounts = lock(&self.0.tree.accounts);
         refuse_over_limit(&accounts, self.0.number, &amounts, spender, &Unit::SPENT)?;
         self.refuse_late(&accounts, spender)?;
-        Ok(self.hold(&mut accounts, spender, amounts, amounts))
+        Ok(self.hold(&mut accounts, spender, amounts, Amounts::default()))
     }
 
-    /// Holds `held` back, of which `lost` is booked when nobody ever says what was spent.
-    fn hold(&self, accounts: &mut Accounts, spender: &str, held: Amounts, lost: Amounts) -> Reservation {
-        each_in_lineage(accounts, self.0.number, |account| account.reserved = account.reserved.plus(&held));
-        Reservation { ledger: self.clone(), spender: Arc::from(spender), held, lost, open: true }
+    fn hold(
+        &self,
+        accounts: &mut Accounts,
+        spender: &str,
+        amounts: Amounts,
+        guessed: Amounts,
+    ) -> Reservation {
+        each_in_lineage(accounts, self.0.number, |account| {
+            account.reserved = account.reserved.plus(&amounts);
+            account.guessed = account.guessed.plus(&guessed);
+        });
+        Reservation { ledger: self.clone(), spender: Arc::from(spender), amounts, guessed, open: true }
     }
 
     /// Whether any limit of this unit stands here or above, so that an estimate is worth making.
@@ -339,14 +350,14 @@ fn each_in_lineage(accounts: &mut Accounts, from: usize, mut visit: impl FnMut(&
 
 /// Amounts held back for a running call.
 ///
-/// Dropping it unsettled books everything that was asked for: a call that was cut off may have spent it, and a ledger
+/// Dropping it unsettled books everything that was held back: a call that was cut off may have spent it, and a ledger
 /// that guesses low lets a session overspend.
 #[must_use = "settle it with what the call really spent"]
 pub struct Reservation {
     ledger: Ledger,
     spender: Arc<str>,
-    held: Amounts,
-    lost: Amounts,
+    amounts: Amounts,
+    guessed: Amounts,
     open: bool,
 }
 
@@ -366,7 +377,8 @@ impl Reservation {
             let (tree, number) = (&self.ledger.0.tree, self.ledger.0.number);
             let mut accounts = lock(&tree.accounts);
             each_in_lineage(&mut accounts, number, |account| {
-                account.reserved = account.reserved.minus(&self.held);
+                account.reserved = account.reserved.minus(&self.amounts);
+                account.guessed = account.guessed.minus(&self.guessed);
                 if *spent != Amounts::default() {
                     account.spend(&self.spender, spent);
                     account.largest.see(spent);
@@ -383,7 +395,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let lost = self.lost;
-        self.close(&lost);
+        let amounts = self.amounts;
+        self.close(&amounts);
     }
 }

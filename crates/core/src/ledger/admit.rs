@@ -59,15 +59,15 @@ impl Ledger {
         let mut accounts = lock(&self.0.tree.accounts);
         refuse_over_limit(&accounts, self.0.number, &asked, spender, &KNOWN)?;
         self.refuse_late(&accounts, spender)?;
-        let mut held = asked;
+        let mut expected = asked;
         for unit in MEASURED {
             match self.room(&accounts, unit, &asked, spender)? {
-                Ok(expected) if unit == Unit::Tokens => held.tokens = expected,
-                Ok(expected) => held.cost_nanos = expected,
+                Ok(amount) if unit == Unit::Tokens => expected.tokens = amount,
+                Ok(amount) => expected.cost_nanos = amount,
                 Err(later) => return Ok(Admission::Later(later)),
             }
         }
-        Ok(Admission::Now(self.hold(&mut accounts, spender, held, asked)))
+        Ok(Admission::Now(self.hold(&mut accounts, spender, asked, expected.minus(&asked))))
     }
 
     /// Admits a model call as soon as there is room for it. Whoever waits bounds the wait.
@@ -103,7 +103,7 @@ impl Ledger {
             }
             let guess = own.or_else(|| account.largest.of(unit, STRANGER));
             let expected = guess.unwrap_or(u64::MAX).max(asked.of(unit));
-            let used = spent.saturating_add(account.reserved.of(unit));
+            let used = account.total.plus(&account.reserved).plus(&account.guessed).of(unit);
             let alone = account.reserved.steps == 0;
             if !alone && let Some(later) = account.refusal(unit, used, expected, spender) {
                 return Ok(Err(later));

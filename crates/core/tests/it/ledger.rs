@@ -517,3 +517,21 @@ async fn absurd_numbers_of_a_provider_are_counted_as_very_many_and_break_nothing
     assert_eq!((status.total_input_tokens, status.total_output_tokens), (u64::MAX, u64::MAX));
     assert_eq!(session.coordinator().ledger().statement().total.tokens, u64::MAX);
 }
+
+#[test]
+fn what_a_running_call_may_cost_makes_other_calls_wait_and_refuses_nothing_else() {
+    let parent = root(dollars(100));
+    let call = Amounts { steps: 1, ..Amounts::default() };
+    let mut running = Vec::new();
+    assert!(begin(&parent, 30, &mut running).unwrap());
+    let (held, cost) = running.pop().unwrap();
+    held.settle(Amounts { steps: 1, cost_nanos: cost, ..Amounts::default() });
+    let child = parent.child("child".parse().unwrap(), Limits::default()).unwrap();
+    assert!(begin(&child, 30, &mut running).unwrap(), "its first, alone, and taken for more than is left");
+    assert!(!begin(&parent, 30, &mut running).unwrap());
+    // What `tool-task` does to see whether there is room for an agent.
+    parent.reserve("tool-task", Amounts { spawns: 1, ..call }).unwrap().release();
+    assert_eq!(parent.statement().reserved, call);
+    drop(running);
+    assert_eq!(parent.statement().total.cost_nanos, 30, "a guess is never booked");
+}
