@@ -15,7 +15,7 @@ use amplifier_protocol::mount_plan::{MountPlan, PlanError, PlanForm};
 
 pub use history::{ReadHistory, ViewsUse, read_history};
 pub use metadata::{Metadata, Progress, TITLE_CHARS};
-pub use views::{Views, are_damaged, metadata_of, rebuild_views, update_views};
+pub use views::{Views, are_damaged, metadata_of, rebuild_views, update_views, usage_of_all};
 
 use crate::files::{Durability, FileError, create_private_dir, write_atomic};
 use crate::journal::JournalFileError;

@@ -1,39 +1,13 @@
-//! What a front end wants to know of a turn beside its answer: how the loop says it ended, what was not allowed, and what all
-//! turns together consumed.
+//! What a front end wants to know of a turn beside its answer: how the loop says it ended and what was not allowed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_protocol::event::{ApprovalDenied, Event, OrchestratorComplete, TurnStatus};
 use amplifier_protocol::ids::SessionId;
-use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
-use amplifier_protocol::run::{DeniedCall, RunUsage};
-use amplifier_protocol::usage::Usage;
-use serde::Deserialize as _;
+use amplifier_protocol::record::{Record, RecordBody};
+use amplifier_protocol::run::DeniedCall;
 
-use crate::journal::{JournalFileError, Peeker};
 use crate::open::RecordTap;
-use crate::paths::SessionFolder;
-
-/// Tokens of every model call of a session, whichever process made it. The whole journal is looked at.
-pub fn usage_of_all(folder: &SessionFolder) -> Result<RunUsage, JournalFileError> {
-    let mut peeker = Peeker::open(folder)?;
-    let mut sum = RunUsage::default();
-    while let Some(peek) = peeker.next_line()? {
-        if peek.kind() != "call_finished" {
-            continue;
-        }
-        let RecordBody::CallFinished { outcome, .. } = peek.record()?.body else { continue };
-        let CallOutcome::Answered { result } = outcome else { continue };
-        // Only model calls have a usage; a tool's answer has no such key beside `success`.
-        let usage = result.get("usage").filter(|usage| usage.is_object() && result.get("success").is_none());
-        // What cannot be read was not written by our own types.
-        if let Some(usage) = usage.and_then(|usage| Usage::deserialize(usage).ok()) {
-            sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
-            sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
-        }
-    }
-    Ok(sum)
-}
 
 /// Keeps what records tell about the turn that runs.
 #[derive(Default)]

@@ -1,40 +1,6 @@
-//! The system prompt of a bundle: its instruction, then the files it speaks of and the files it declares.
+//! The words of a prompt: an instruction or a question, and the files that were gathered for it. Pure.
 
-use crate::compose::Composed;
-use crate::context::ContextPath;
-use crate::fetch::Files;
-use crate::mention::{Block, FileCache, Gathered, Gatherer, Roots, Speaker};
-
-/// Gathers what the prompt of a bundle needs: the mentions of its instruction first, then its context files.
-///
-/// Called for every request: what changed on disk is read again, what did not is not.
-pub fn gather(
-    files: &impl Files,
-    composed: &Composed,
-    context: &[ContextPath],
-    roots: &Roots,
-    cache: &mut FileCache,
-) -> Gathered {
-    let mut gatherer = Gatherer::new(files, roots, cache);
-    if let Some(instruction) = &composed.instruction {
-        gatherer.text(&instruction.text.text, &Speaker::Instruction);
-    }
-    for file in context {
-        gatherer.declared(file);
-    }
-    gatherer.finish()
-}
-
-/// The namespaces and named context files of a bundle as roots, with the working folder of the session.
-pub fn roots(composed: &Composed, context: &[ContextPath], base: impl Into<std::path::PathBuf>) -> Roots {
-    Roots {
-        namespaces: composed.namespaces.iter().map(|known| (known.name.clone(), known.dir.clone())).collect(),
-        base: base.into(),
-        home: None,
-        allowed: Vec::new(),
-        named: context.iter().map(|file| (file.key.clone(), file.path.clone())).collect(),
-    }
-}
+use crate::mention::{Block, Gathered};
 
 /// The system prompt; `None` when there is neither an instruction nor a file.
 pub fn system_prompt(instruction: Option<&str>, gathered: &Gathered) -> Option<String> {

@@ -4,6 +4,8 @@ pub(crate) mod anthropic;
 pub(crate) mod azure_openai;
 mod blocks;
 pub(crate) mod chat_completions;
+#[cfg(test)]
+mod compacted_tests;
 pub(crate) mod demo;
 pub(crate) mod gemini;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use amplifier_protocol::event::{ForkPoint, SessionOrigin};
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::run::RunUsage;
 use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::status::SessionState;
 use amplifier_protocol::time::Timestamp;
@@ -58,7 +59,7 @@ impl Metadata {
 }
 
 /// The version of [`Progress`]. What an older one says is made again.
-pub(super) const PROGRESS_VERSION: u32 = 1;
+pub(super) const PROGRESS_VERSION: u32 = 2;
 
 /// How far the views of a journal have come, and what is needed to go on from there without reading what was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -75,6 +76,8 @@ pub struct Progress {
     pub respelled: bool,
     /// What was spent up to that record.
     pub spent: Amounts,
+    /// Tokens of every model call up to that record, whichever process made it.
+    pub usage: RunUsage,
     /// The record of the model's last message; calls after it may be open.
     pub last_word: u64,
 }

@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use amplifier_protocol::message::Message;
+use amplifier_protocol::run::RunUsage;
 
 use super::StoreError;
 use super::fold::{self, Change};
@@ -74,6 +75,17 @@ pub fn metadata_of(folder: &SessionFolder) -> Result<Metadata, StoreError> {
     metadata.ok_or_else(|| StoreError::Empty { journal: folder.events() })
 }
 
+/// Tokens of every model call of a session, whichever process made it: what the view knows, and the records since. Writes
+/// nothing.
+pub fn usage_of_all(folder: &SessionFolder) -> Result<RunUsage, StoreError> {
+    let mut metadata = usable(folder);
+    let from = metadata.as_ref().map_or(1, |known| known.views.seq + 1);
+    for record in RecordReader::from_seq(folder, from)? {
+        fold::apply(&mut metadata, record?);
+    }
+    Ok(metadata.map(|metadata| metadata.views.usage).unwrap_or_default())
+}
+
 /// Whether there are views that are not what was written. Views that are missing, or only behind, are not damaged.
 pub fn are_damaged(folder: &SessionFolder) -> bool {
     match metadata::read(folder) {
@@ -106,8 +118,8 @@ fn finish(
 ) -> Result<bool, StoreError> {
     let written = transcript.close()?;
     let Some(mut metadata) = metadata else { return Ok(false) };
-    let Progress { seq, spent, last_word, .. } = metadata.views;
-    metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, last_word, ..written };
+    let Progress { seq, spent, usage, last_word, .. } = metadata.views;
+    metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, usage, last_word, ..written };
     // Not synced: metadata that a power failure took is made again from the journal.
     metadata::write(folder, &metadata, Durability::Rebuildable)?;
     Ok(true)

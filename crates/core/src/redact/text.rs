@@ -61,6 +61,7 @@ pub fn redact_text(text: &str) -> Cow<'_, str> {
     // A secret that was announced but begins later, as a password does after the user's name.
     let mut ahead = 0..0;
     while at < text.len() {
+        at = next_begin(text.as_bytes(), at, &ahead);
         let secret = match secret_at(text, at) {
             _ if ahead.contains(&at) => at..ahead.end,
             Some(here) if here.start == at => here,
@@ -81,6 +82,32 @@ pub fn redact_text(text: &str) -> Cow<'_, str> {
     }
     clean.push_str(text.get(copied..).unwrap_or_default());
     Cow::Owned(clean)
+}
+
+/// The bytes that a secret, or what introduces one, can begin with. Most of a long text is skipped by this table alone.
+const BEGINS: [bool; 256] = {
+    let mut table = [false; 256];
+    let others = *b":-bBxe";
+    let mut index = 0;
+    while index < others.len() {
+        table[others[index] as usize] = true;
+        index += 1;
+    }
+    index = 0;
+    while index < SHAPES.len() {
+        table[SHAPES[index].prefix.as_bytes()[0] as usize] = true;
+        index += 1;
+    }
+    table
+};
+
+/// The next byte from `at` on that must be looked at, or the end of the text.
+fn next_begin(bytes: &[u8], at: usize, ahead: &Range<usize>) -> usize {
+    let begins = |byte: &u8| BEGINS.get(usize::from(*byte)).copied().unwrap_or(true);
+    let rest = bytes.get(at..).unwrap_or_default();
+    let next = rest.iter().position(begins).map_or(bytes.len(), |skipped| at + skipped);
+    let announced = if ahead.start < at && !ahead.contains(&at) { next } else { ahead.start.max(at) };
+    next.min(announced)
 }
 
 /// For the value of a secret key: keeps `${VAR}` references and the scheme before them, hides their defaults, and
@@ -131,7 +158,9 @@ fn secret_at(text: &str, at: usize) -> Option<Range<usize>> {
 }
 
 fn shaped(bytes: &[u8], at: usize, shape: &Shape) -> Option<Range<usize>> {
-    if !starts(bytes, at, shape.prefix.as_bytes()) {
+    // One byte tells most words apart, before any comparison of more.
+    let prefix = shape.prefix.as_bytes();
+    if bytes.get(at) != prefix.first() || !starts(bytes, at, prefix) {
         return None;
     }
     let body = at + shape.prefix.len();

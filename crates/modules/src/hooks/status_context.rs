@@ -29,6 +29,7 @@ mod git;
 mod look;
 mod paths;
 mod text;
+mod zone;
 
 use look::Look;
 
@@ -127,9 +128,10 @@ impl HookHandler for Status {
                 let body = self.told(event).await;
                 return Ok(remind(NAME, &body, Voice::User, Place::Apart));
             }
-            // The person may have changed anything since the last turn.
-            PromptSubmit::NAME => self.doubt(),
-            ToolPost::NAME if self.may_have_changed_files(event) => self.doubt(),
+            // The person may have changed anything since the last turn. The first request is not there yet, so git has
+            // time until then.
+            PromptSubmit::NAME => self.look.iter().for_each(Look::renew),
+            ToolPost::NAME if self.may_have_changed_files(event) => self.look.iter().for_each(Look::doubt),
             _ => {}
         }
         Ok(HookResult::proceed())
@@ -149,7 +151,7 @@ impl Status {
             session: &stamp.session_id,
             parent: stamp.parent_id.as_ref(),
             time: self.turn_began(stamp.turn, stamp.timestamp),
-            zone: self.zone.get_or_init(TimeZone::system),
+            zone: self.zone.get_or_init(zone::here),
             seen: &seen,
         })
     }
@@ -159,12 +161,6 @@ impl Status {
         match *began {
             Some((known, since)) if known == turn => since,
             _ => began.insert((turn, now)).1,
-        }
-    }
-
-    fn doubt(&self) {
-        if let Some(look) = &self.look {
-            look.doubt();
         }
     }
 
@@ -209,10 +205,10 @@ impl Module for StatusContext {
         let (priority, with_git) = (config.priority, config.include_git && look.is_some());
         let (zone, began) = (Arc::new(OnceLock::new()), Mutex::default());
         if config.include_datetime {
-            // Finding the zone reads through a database of files, and the first request is not there yet.
+            // Finding the zone reads files, and the first request is not there yet.
             let early = Arc::clone(&zone);
             tokio::task::spawn_blocking(move || {
-                early.get_or_init(TimeZone::system);
+                early.get_or_init(zone::here);
             });
         }
         let status = Arc::new(Status { config, coordinator, zone, look, began });

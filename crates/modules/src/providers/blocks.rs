@@ -23,6 +23,12 @@ pub(super) const THOUGHT_SIGNATURE: &str = "thought_signature";
 /// What the model reads where a person showed only what this service cannot be shown.
 pub(super) const UNSEEN: &str = "(Something that cannot be shown here.)";
 
+/// The tool by whose input a model answers where the schema of an answer is not taken.
+pub(super) const ANSWER: &str = "give_structured_answer";
+
+/// What the model is told of that tool.
+pub(super) const ABOUT_ANSWER: &str = "Gives the answer in the wanted shape.";
+
 /// The key under which a block of ours keeps a service's own item, whole.
 const ITEM: &str = "item";
 

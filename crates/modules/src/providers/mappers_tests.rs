@@ -106,7 +106,7 @@ fn message() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn histories() -> impl Strategy<Value = Messages> {
+pub(super) fn histories() -> impl Strategy<Value = Messages> {
     prop::collection::vec(message(), 0..14).prop_map(|messages| {
         let message = |(at, mut message): (usize, Value)| {
             number(&mut message["content"], at);
@@ -409,69 +409,90 @@ fn texts(message: &Message) -> Vec<String> {
     texts.into_iter().filter(|text| !text.trim().is_empty()).collect()
 }
 
+/// The seal of a thought of OpenAI's.
+fn sealed(block: &ContentBlock) -> Option<String> {
+    match block {
+        ContentBlock::Thinking(thought) if thought.extra.get("origin") == Some(&json!("openai")) => {
+            thought.content.as_ref()?.first()?.as_str().map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn anthropic_takes(messages: &Messages) {
+    let (history, _) = repair(messages);
+    let shown = of_anthropic(&body(&anthropic::Messages::plain(), messages, &history, "claude-sonnet-4-5"));
+    let own = |block: &ContentBlock| match block {
+        ContentBlock::RedactedThinking(sealed) => Some(sealed.data.clone()),
+        other => signed_by(other, "anthropic"),
+    };
+    check(&shown, &history, &proofs(&history, own, End::OfSpeech));
+}
+
+pub(super) fn openai_takes(messages: &Messages) {
+    let (history, _) = repair(messages);
+    let shown = of_openai(&body(&openai::Responses::plain(), messages, &history, "gpt-5.5"));
+    check(&shown, &history, &proofs(&history, sealed, End::OfSpeech));
+}
+
+pub(super) fn openai_takes_what_is_since_the_last_prompt(messages: &Messages) {
+    let (history, _) = repair(messages);
+    let service = openai::Responses::within_the_turn();
+    let shown = of_openai(&body(&service, messages, &history, "gpt-5.5"));
+    let turns = history.turns.iter().skip(last_prompt(&history)).cloned().collect();
+    let since = History { turns, ..history.clone() };
+    check(&shown, &history, &proofs(&since, sealed, End::OfSpeech));
+}
+
+pub(super) fn ollama_takes(messages: &Messages) {
+    let (history, _) = repair(messages);
+    let shown = of_ollama(&body(&ollama::Native::plain(), messages, &history, "m"));
+    check_with_any_ids(&shown, &history, &[]);
+}
+
+pub(super) fn gemini_takes(messages: &Messages, model: &str) {
+    let (history, _) = repair(messages);
+    let shown = of_gemini(&body(&gemini::GenerateContent::plain(), messages, &history, model));
+    let own = |block: &ContentBlock| signed_by(block, "gemini").or_else(|| extra_proof(block));
+    check(&shown, &history, &proofs(&history, own, End::OfMessage));
+}
+
+pub(super) fn chat_completions_takes(messages: &Messages) {
+    let (history, _) = repair(messages);
+    let shown = of_chat(&body(&chat_completions::Protocol::plain(), messages, &history, "m"));
+    check_with_any_ids(&shown, &history, &[]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn any_history_is_taken_by_anthropic(messages in histories()) {
-        let (history, _) = repair(&messages);
-        let shown = of_anthropic(&body(&anthropic::Messages::plain(), &messages, &history, "claude-sonnet-4-5"));
-        let own = |block: &ContentBlock| match block {
-            ContentBlock::RedactedThinking(sealed) => Some(sealed.data.clone()),
-            other => signed_by(other, "anthropic"),
-        };
-        check(&shown, &history, &proofs(&history, own, End::OfSpeech));
+        anthropic_takes(&messages);
     }
 
     #[test]
     fn any_history_is_taken_by_openai(messages in histories()) {
-        let (history, _) = repair(&messages);
-        let shown = of_openai(&body(&openai::Responses::plain(), &messages, &history, "gpt-5.5"));
-        let own = |block: &ContentBlock| match block {
-            ContentBlock::Thinking(thought) if thought.extra.get("origin") == Some(&json!("openai")) => {
-                thought.content.as_ref()?.first()?.as_str().map(str::to_owned)
-            }
-            _ => None,
-        };
-        check(&shown, &history, &proofs(&history, own, End::OfSpeech));
+        openai_takes(&messages);
     }
 
     #[test]
     fn openai_is_sent_the_reasoning_since_the_last_prompt_and_no_other(messages in histories()) {
-        let (history, _) = repair(&messages);
-        let service = openai::Responses::within_the_turn();
-        let shown = of_openai(&body(&service, &messages, &history, "gpt-5.5"));
-        let own = |block: &ContentBlock| match block {
-            ContentBlock::Thinking(thought) if thought.extra.get("origin") == Some(&json!("openai")) => {
-                thought.content.as_ref()?.first()?.as_str().map(str::to_owned)
-            }
-            _ => None,
-        };
-        let turns = history.turns.iter().skip(last_prompt(&history)).cloned().collect();
-        let since = History { turns, ..history.clone() };
-        check(&shown, &history, &proofs(&since, own, End::OfSpeech));
+        openai_takes_what_is_since_the_last_prompt(&messages);
     }
 
     #[test]
     fn any_history_is_taken_by_ollama(messages in histories()) {
-        let (history, _) = repair(&messages);
-        let shown = of_ollama(&body(&ollama::Native::plain(), &messages, &history, "m"));
-        check_with_any_ids(&shown, &history, &[]);
+        ollama_takes(&messages);
     }
 
     #[test]
     fn any_history_is_taken_by_gemini(messages in histories(), newer in any::<bool>()) {
-        let (history, _) = repair(&messages);
-        let model = if newer { "gemini-3-pro-preview" } else { "gemini-2.5-flash" };
-        let shown = of_gemini(&body(&gemini::GenerateContent::plain(), &messages, &history, model));
-        let own = |block: &ContentBlock| signed_by(block, "gemini").or_else(|| extra_proof(block));
-        check(&shown, &history, &proofs(&history, own, End::OfMessage));
+        gemini_takes(&messages, if newer { "gemini-3-pro-preview" } else { "gemini-2.5-flash" });
     }
 
     #[test]
     fn any_history_is_taken_by_chat_completions(messages in histories()) {
-        let (history, _) = repair(&messages);
-        let shown = of_chat(&body(&chat_completions::Protocol::plain(), &messages, &history, "m"));
-        check_with_any_ids(&shown, &history, &[]);
+        chat_completions_takes(&messages);
     }
 }

@@ -61,6 +61,9 @@ pub(super) struct Config {
     reasoning_replay_scope: Scope,
     /// How long answers are: `low`, `medium`, `high`.
     text_verbosity: Option<String>,
+    /// How an answer of a wanted shape is asked for: `format` as the API has it, `tool` by a call that the model must make,
+    /// for servers that do not take the first.
+    schema_by: SchemaBy,
     /// Whether the model may call several tools at once; left out of requests without tools.
     parallel_tool_calls: Option<bool>,
     /// How many of the service's own tools may be called in one answer.
@@ -114,6 +117,17 @@ enum Scope {
     All,
     /// None.
     None,
+}
+
+/// How an answer of a wanted shape is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SchemaBy {
+    /// With the schema as the format of the text.
+    #[default]
+    Format,
+    /// With the schema as the input of a tool, whose call is the answer.
+    Tool,
 }
 
 /// How a request proves whose it is.

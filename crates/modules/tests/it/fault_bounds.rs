@@ -117,7 +117,14 @@ async fn a_place_that_no_proxy_names_is_reached_directly() {
         (FaultServer::start(vec![says("by proxy")]).await, FaultServer::start(vec![says("direct")]).await);
     // This machine by a name that does not show it, for proxies are never used for it otherwise.
     let place = server.url().replace("127.0.0.1", "[::ffff:127.0.0.1]");
-    for (except, expected) in [("127.0.0.2,elsewhere.invalid", "by proxy"), ("::ffff:127.0.0.1", "direct")] {
+    let rows = [
+        ("127.0.0.2,elsewhere.invalid", "by proxy"),
+        ("*.invalid", "by proxy"),
+        ("::ffff:127.0.0.1", "direct"),
+        ("*", "direct"),
+        ("elsewhere.invalid, *", "direct"),
+    ];
+    for (except, expected) in rows {
         let through = proxy.url().trim_end_matches("/v1").to_owned();
         let hub = TestCoordinator::new();
         let offered = offer(move |asked: Value| {
@@ -132,7 +139,7 @@ async fn a_place_that_no_proxy_names_is_reached_directly() {
         let module = built_in("provider-chat-completions").await;
         hub.mount(&*module, json!({"base_url": place, "max_retries": 0})).await.unwrap();
         let answer = hub.providers().remove(0).1.complete(hi(), &ProviderCx::default()).await.unwrap();
-        assert_eq!(answer.visible_text(), expected);
+        assert_eq!(answer.visible_text(), expected, "{except}");
     }
-    assert_eq!((proxy.asked().len(), server.asked().len()), (1, 1));
+    assert_eq!((proxy.asked().len(), server.asked().len()), (2, 3));
 }

@@ -339,6 +339,28 @@ async fn everything_openai_can_be_told_is_told_in_its_shapes() {
 }
 
 #[tokio::test]
+async fn a_server_that_takes_no_schema_of_the_responses_api_answers_through_a_tool_of_its_shape() {
+    let server = Server::start().await;
+    let schema =
+        json!({"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]});
+    for use_streaming in [true, false] {
+        let more = json!({"use_streaming": use_streaming, "schema_by": "tool",
+            "response_format": {"type": "json_schema", "schema": schema, "strict": true}});
+        let session = server.session("provider-openai", more).await;
+        assert_eq!(session.execute("How much?").await.unwrap(), "{\"answer\": 42}");
+        let sent = server.sent().await;
+        let body = &sent.last().unwrap()["body"];
+        assert_eq!((&body["tool_choice"], &body["parallel_tool_calls"]), (&json!("required"), &json!(false)));
+        assert_eq!(body.get("text"), None);
+        let tool = body["tools"].as_array().unwrap().last().unwrap();
+        assert_eq!((&tool["parameters"], &tool["strict"]), (&schema, &json!(true)));
+        let told = session.recorder().of::<amplifier_protocol::event::LlmResponse>();
+        assert_eq!(told.len(), 1, "no tool of that name is ever looked for");
+        assert_eq!(answers(&session).await, [json!([{"type": "text", "text": "{\"answer\": 42}"}])]);
+    }
+}
+
+#[tokio::test]
 async fn a_turn_of_chat_completions_is_one_that_openais_client_would_have_had() {
     let server = Server::start().await;
     let session =

@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use amplifier_app::open::OpenSession;
-use amplifier_app::turns::{TurnWatch, usage_of_all};
+use amplifier_app::store::usage_of_all;
+use amplifier_app::turns::TurnWatch;
 use amplifier_app::{ExecuteError, TurnError};
 use amplifier_protocol::event::TurnStatus;
 use amplifier_protocol::run::{RunResult, RunStatus, RunTotals, RunUsage, result_line};

@@ -1,5 +1,6 @@
 //! Writes a conversation down, without its secrets.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -35,17 +36,24 @@ pub(super) fn write(folder: &Path, record: &Record, most: usize) -> io::Result<P
 }
 
 fn text(record: &Record) -> String {
-    let messages: Vec<Value> = record.messages.iter().map(redact).collect();
+    // One at a time: a long conversation is not held twice.
+    let messages = record.messages.iter().map(redact);
     let metadata = json!({
         "type": "metadata", "reason": record.kind, "session_id": record.stamp.session_id,
         "timestamp": record.stamp.timestamp, "turn": record.stamp.turn, "message_count": messages.len(),
     });
     match (record.format, record.include_metadata) {
-        (Format::Json, true) => json!({"metadata": metadata, "messages": messages}).to_string(),
-        (Format::Json, false) => json!({"messages": messages}).to_string(),
+        (Format::Json, true) => {
+            json!({"metadata": metadata, "messages": messages.collect::<Value>()}).to_string()
+        }
+        (Format::Json, false) => json!({"messages": messages.collect::<Value>()}).to_string(),
         (Format::Jsonl, with) => {
-            let head = with.then_some(metadata);
-            head.into_iter().chain(messages).map(|line| format!("{line}\n")).collect()
+            let mut text = String::new();
+            for line in with.then_some(metadata).into_iter().chain(messages) {
+                // Writing into a text does not fail.
+                writeln!(text, "{line}").ok();
+            }
+            text
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use amplifier_protocol::event::{Event, OrchestratorComplete, SessionEnd};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Config;
@@ -137,6 +136,7 @@ async fn empty(mut waiting: mpsc::Receiver<Job>, mut file: LogFile, shared: Arc<
 
 fn write(batch: Vec<Job>, file: &mut LogFile, shared: &Shared) {
     let mut lines = Vec::with_capacity(batch.len());
+    // Errors are what is looked for after a crash. The rest is synced when the session ends.
     let mut sync = false;
     let mut dropped = shared.dropped.swap(0, Ordering::AcqRel);
     if dropped > 0 {
@@ -146,7 +146,7 @@ fn write(batch: Vec<Job>, file: &mut LogFile, shared: &Shared) {
     for job in batch {
         match job {
             Job::Line(line, weight) => {
-                sync |= ends_something(&line);
+                sync |= matches!(&line, Line::Event(entry) if entry.level == Level::Error);
                 lines.push(line.into_bytes(shared.redactor.get(), shared.max_line_bytes));
                 shared.waiting_bytes.fetch_sub(weight, Ordering::AcqRel);
             }
@@ -164,12 +164,6 @@ fn write(batch: Vec<Job>, file: &mut LogFile, shared: &Shared) {
         }
     }
     shared.note(&result);
-}
-
-/// Ends of turns and errors are worth a sync: they are what is looked for after a crash.
-fn ends_something(line: &Line) -> bool {
-    matches!(line, Line::Event(entry) if entry.level == Level::Error
-        || [OrchestratorComplete::NAME, SessionEnd::NAME].contains(&entry.name.as_str()))
 }
 
 /// Writes the lines; `dropped` is how many the first of them speaks for, if it is a count.

@@ -38,8 +38,16 @@ struct State {
     repo: Option<Arc<Repo>>,
     system: Option<String>,
     marks: Option<Marks>,
-    doubted: bool,
+    /// How often what was seen was doubted, and how many of these doubts a look has answered.
+    doubts: u64,
+    answered: u64,
     looking: bool,
+}
+
+impl State {
+    fn is_doubted(&self) -> bool {
+        self.answered < self.doubts
+    }
 }
 
 /// When what git writes about a repository last changed.
@@ -59,7 +67,13 @@ impl Look {
 
     /// What was seen may no longer be so.
     pub(super) fn doubt(&self) {
-        self.0.lock().doubted = true;
+        self.0.lock().doubts += 1;
+    }
+
+    /// Looks again, without waiting for it.
+    pub(super) fn renew(&self) {
+        self.doubt();
+        self.begin();
     }
 
     /// What is known, after waiting a moment for a new look.
@@ -74,7 +88,7 @@ impl Look {
             loop {
                 let mut looks = self.0.looks.subscribe();
                 self.begin();
-                if looks.changed().await.is_err() || !self.0.lock().doubted {
+                if looks.changed().await.is_err() || !self.0.lock().is_doubted() {
                     return;
                 }
             }
@@ -113,23 +127,28 @@ impl Inner {
     /// What was seen, when there is no reason to think that it changed.
     fn undoubted(&self) -> Option<Seen> {
         let state = self.lock();
-        let repo = state.repo.as_ref().filter(|repo| !state.doubted && repo.fault.is_none())?;
+        let repo = state.repo.as_ref().filter(|repo| !state.is_doubted() && repo.fault.is_none())?;
         Some(Seen { repo: Some(Arc::clone(repo)), system: state.system.clone(), late: false })
     }
 
     async fn look(&self) {
-        let doubted = std::mem::take(&mut self.lock().doubted);
+        // Doubts that come while it looks are for the next look.
+        let doubts = self.lock().doubts;
         if self.lock().system.is_none() {
             let system = tokio::task::spawn_blocking(system_name).await.unwrap_or_default();
             self.lock().system = Some(system);
         }
-        let Some(wanted) = &self.wanted else { return };
+        let Some(wanted) = &self.wanted else {
+            self.lock().answered = doubts;
+            return;
+        };
         let dir = self.dir.clone();
         let found = tokio::task::spawn_blocking(move || git::find(&dir).map(|git_dir| marks(&git_dir)));
         let marks = match found.await {
             Ok(Some(marks)) => marks,
             Ok(None) => {
-                self.lock().repo = Some(Arc::new(Repo::default()));
+                let mut state = self.lock();
+                (state.repo, state.answered) = (Some(Arc::new(Repo::default())), doubts);
                 return;
             }
             // The runtime is going down.
@@ -139,8 +158,9 @@ impl Inner {
             let state = self.lock();
             state.marks.as_ref() == Some(&marks)
                 && state.repo.as_ref().is_some_and(|repo| repo.fault.is_none())
+                && !state.is_doubted()
         };
-        if known && !doubted {
+        if known {
             return;
         }
         let mut repo = git::read(&self.dir, wanted, self.timeout).await;
@@ -152,7 +172,7 @@ impl Inner {
             repo = Repo { fault: repo.fault, ..Repo::clone(last) };
         }
         state.repo = Some(Arc::new(repo));
-        state.marks = Some(marks);
+        (state.marks, state.answered) = (Some(marks), doubts);
     }
 }
 

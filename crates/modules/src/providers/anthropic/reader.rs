@@ -7,10 +7,9 @@ use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
 use amplifier_protocol::usage::Usage;
 use serde_json::{Map, Value, json};
 
-use super::super::blocks::{ORIGIN, in_stream, keep_item, read_frame};
+use super::super::blocks::{ANSWER, ORIGIN, in_stream, keep_item, read_frame};
 use super::super::wire::{Frame, Piece, Reader, from_body};
 use super::NAME;
-use super::request::ANSWER;
 
 /// The type of the blocks in which items of the service that have no other name are kept.
 pub(super) const KEPT: &str = "anthropic_block";

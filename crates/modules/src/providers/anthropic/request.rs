@@ -4,7 +4,7 @@ use amplifier_protocol::chat::ResponseFormat;
 use amplifier_protocol::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use super::super::blocks::{named_schema, parameters};
+use super::super::blocks::{ABOUT_ANSWER, ANSWER, named_schema, parameters};
 use super::super::wire::{Ask, Delivery, models};
 use super::messages;
 use super::model::Abilities;
@@ -18,8 +18,6 @@ const LEAST_BUDGET: u64 = 1_024;
 const LOW_BUDGET: u64 = 4_096;
 /// The least budget of a task.
 const LEAST_TASK: u64 = 20_000;
-/// The tool by whose input a model answers that does not take the schema of an answer.
-pub(super) const ANSWER: &str = "give_structured_answer";
 /// What the model is told when any JSON will do; the API enforces schemas only.
 const ANY_JSON: &str = "Answer with one JSON document and nothing else.";
 
@@ -119,9 +117,9 @@ fn tools(ask: &Ask<'_>, config: &Config, answer: Option<&Value>) -> Option<Value
     let given = ask.request.tools.iter().flatten();
     // Two tools of one name are refused; the service's own was asked for.
     tools.extend(given.filter(|spec| !(searches && spec.name == "web_search")).map(|spec| tool(spec)));
-    tools.extend(answer.map(|schema| {
-        json!({"name": ANSWER, "description": "Gives the answer in the wanted shape.", "input_schema": schema})
-    }));
+    tools.extend(
+        answer.map(|schema| json!({"name": ANSWER, "description": ABOUT_ANSWER, "input_schema": schema})),
+    );
     if let (Some(Value::Object(last)), true) = (tools.last_mut(), config.enable_prompt_caching) {
         last.insert("cache_control".to_owned(), mark(config));
     }

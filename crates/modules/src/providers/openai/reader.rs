@@ -6,7 +6,7 @@ use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
 use amplifier_protocol::usage::Usage;
 use serde_json::{Map, Value, json};
 
-use super::super::blocks::{ORIGIN, in_stream, keep_item, read_frame};
+use super::super::blocks::{ANSWER, ORIGIN, in_stream, keep_item, read_frame};
 use super::super::wire::{Frame, Piece, Reader, from_body};
 use super::NAME;
 
@@ -28,6 +28,8 @@ pub(super) struct Events {
     told: HashSet<u32>,
     started: HashSet<u32>,
     calls: bool,
+    // The block of the call that is the answer.
+    answer: Option<u32>,
     ended: bool,
     // Ids of items in the order in which they began, for servers that do not number them.
     items: Vec<String>,
@@ -48,7 +50,7 @@ impl Reader for Events {
         Ok(match kind {
             "response.created" => notes(response),
             "response.output_item.added" => match event.get("item") {
-                Some(item) if is_call(item) => vec![self.start_call(block, item)],
+                Some(item) if is_call(item) => self.start_call(block, item).into_iter().collect(),
                 _ => Vec::new(),
             },
             "response.output_text.delta" | "response.refusal.delta" => self.say(part, delta()),
@@ -59,8 +61,7 @@ impl Reader for Events {
                 self.think(block, "\n\n".to_owned())
             }
             "response.function_call_arguments.delta" => {
-                self.told.insert(block);
-                vec![Piece::CallArguments { block, fragment: delta() }]
+                vec![self.arguments(block, delta())]
             }
             "response.output_item.done" => match event.get("item") {
                 Some(item) => self.item(block, item)?,
@@ -130,12 +131,27 @@ impl Events {
         vec![Piece::Thinking { block, text }]
     }
 
-    fn start_call(&mut self, block: u32, item: &Value) -> Piece {
-        self.calls = true;
+    /// The begin of a call, unless its input is the answer.
+    fn start_call(&mut self, block: u32, item: &Value) -> Option<Piece> {
         self.started.insert(block);
         let text = |key: &str| item.get(key).and_then(Value::as_str).map(str::to_owned);
+        let name = text("name").unwrap_or_default();
+        if name == ANSWER {
+            self.answer = Some(block);
+            return None;
+        }
+        self.calls = true;
         let id = text("call_id").or_else(|| text("id"));
-        Piece::CallStart { block, id, name: text("name").unwrap_or_default() }
+        Some(Piece::CallStart { block, id, name })
+    }
+
+    /// More of a call's input; that of the call that is the answer is text.
+    fn arguments(&mut self, block: u32, fragment: String) -> Piece {
+        self.told.insert(block);
+        match self.answer {
+            Some(answer) if answer == block => Piece::Text { block, text: fragment },
+            _ => Piece::CallArguments { block, fragment },
+        }
     }
 
     /// An item that is complete: what was not told of it, and what goes back with it.
@@ -146,11 +162,11 @@ impl Events {
             "function_call" => {
                 let mut pieces = Vec::new();
                 if !self.started.contains(&block) {
-                    pieces.push(self.start_call(block, item));
+                    pieces.extend(self.start_call(block, item));
                 }
                 if let (Some(arguments), false) = (item.get("arguments"), self.told.contains(&block)) {
                     let fragment = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
-                    pieces.push(Piece::CallArguments { block, fragment });
+                    pieces.push(self.arguments(block, fragment));
                 }
                 pieces.push(Piece::BlockEnd { block });
                 pieces

@@ -4,9 +4,9 @@ use amplifier_protocol::chat::ResponseFormat;
 use amplifier_protocol::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use super::super::blocks::{named_schema, parameters};
+use super::super::blocks::{ABOUT_ANSWER, ANSWER, named_schema, parameters};
 use super::super::wire::{Ask, Delivery};
-use super::{Config, Reasoning, items, reasons};
+use super::{Config, Reasoning, SchemaBy, items, reasons};
 
 /// The body of a request.
 pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
@@ -31,11 +31,18 @@ pub(super) fn body(ask: &Ask<'_>, config: &Config) -> Map<String, Value> {
     }
     set("reasoning", reasoning(config, effort, thought));
     set("include", (thought == Thought::Expected).then(|| json!(["reasoning.encrypted_content"])));
-    let tools = request.tools.as_deref().filter(|tools| !tools.is_empty());
-    set("tools", tools.map(|tools| tools.iter().map(|spec| tool(spec)).collect()));
-    if tools.is_some() {
-        set("tool_choice", request.tool_choice.as_ref().map(tool_choice));
-        set("parallel_tool_calls", Some(json!(config.parallel_tool_calls.unwrap_or(true))));
+    let answer = answer_tool(ask.response_format(), config);
+    let choice = match answer {
+        Some(_) => Some(json!("required")),
+        None => request.tool_choice.as_ref().map(tool_choice),
+    };
+    // One answer has one shape, so it is one call.
+    let parallel = answer.is_none() && config.parallel_tool_calls.unwrap_or(true);
+    let tools: Vec<_> = request.tools.iter().flatten().map(|spec| tool(spec)).chain(answer).collect();
+    if !tools.is_empty() {
+        set("tools", Some(Value::Array(tools)));
+        set("tool_choice", choice);
+        set("parallel_tool_calls", Some(json!(parallel)));
         set("max_tool_calls", config.max_tool_calls.map(Value::from));
     }
     set("text", text_config(ask.response_format(), config));
@@ -109,6 +116,14 @@ fn tool(spec: &ToolSpec) -> Value {
     wire
 }
 
+/// The tool whose call is the answer, where a shape is wanted and asked for in that way.
+fn answer_tool(format: Option<&ResponseFormat>, config: &Config) -> Option<Value> {
+    let Some(ResponseFormat::JsonSchema { json_schema, strict }) = format else { return None };
+    let tool = json!({"type": "function", "name": ANSWER, "description": ABOUT_ANSWER,
+        "parameters": named_schema(json_schema).1, "strict": strict.unwrap_or(false)});
+    (config.schema_by == SchemaBy::Tool).then_some(tool)
+}
+
 /// Words and objects of other protocols in the words of this one.
 fn tool_choice(choice: &Value) -> Value {
     let name = choice.get("name").or_else(|| choice.pointer("/function/name"));
@@ -125,6 +140,7 @@ fn text_config(format: Option<&ResponseFormat>, config: &Config) -> Option<Value
     let format = match format {
         None | Some(ResponseFormat::Text) => None,
         Some(ResponseFormat::Json) => Some(json!({"type": "json_object"})),
+        Some(ResponseFormat::JsonSchema { .. }) if config.schema_by == SchemaBy::Tool => None,
         Some(ResponseFormat::JsonSchema { json_schema, strict }) => {
             let (name, schema) = named_schema(json_schema);
             let mut wire = json!({"type": "json_schema", "name": name, "schema": schema});

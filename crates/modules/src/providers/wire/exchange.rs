@@ -36,6 +36,14 @@ pub(super) struct Proxies {
     pub(super) except: Option<String>,
 }
 
+impl Proxies {
+    /// Whether no place at all is reached through them. The list of the HTTP client takes a `*` for names only, not for
+    /// addresses.
+    fn except_all(&self) -> bool {
+        self.except.as_deref().is_some_and(|places| places.split(',').any(|place| place.trim() == "*"))
+    }
+}
+
 /// An answer whose head has come.
 pub(super) struct Incoming {
     pub(super) headers: HeaderMap,
@@ -165,7 +173,7 @@ fn client(settings: &Settings, proxies: &Proxies, url: &Url) -> Result<reqwest::
     let told = |error: reqwest::Error| format!("`proxy` cannot be used: {}", error.without_url());
     if let Some(proxy) = &settings.proxy {
         builder = builder.proxy(Proxy::all(proxy.as_str()).map_err(told)?);
-    } else if !is_local(url) {
+    } else if !is_local(url) && !proxies.except_all() {
         let except = proxies.except.as_deref().and_then(NoProxy::from_string);
         if let Some(proxy) = &proxies.https {
             builder = builder.proxy(Proxy::https(proxy.as_str()).map_err(told)?.no_proxy(except.clone()));

@@ -139,6 +139,9 @@ def openai_items(body):
             "type": "reasoning", "id": f"rs_{len(SENT)}", "summary": summary, "encrypted_content": "gAAAAABo" + SIGNATURE,
             "status": "completed",
         }]
+    if body.get("tools", [{}])[-1].get("name") == "give_structured_answer":
+        call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "give_structured_answer"}
+        return [{**call, "arguments": '{"answer": 42}', "status": "completed"}]
     if body.get("tools") and not has_results:
         calls = [{
             "type": "function_call", "id": f"fc_{n}", "call_id": f"call_{n}", "name": "echo", "status": "completed",
