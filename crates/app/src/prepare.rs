@@ -17,6 +17,7 @@ use crate::settings::Settings;
 
 mod bundle;
 mod fault;
+mod numbers;
 
 pub use bundle::{Locking, PrepareOptions, PreparedBundle, complaints, current, prepare_bundle, rendered};
 pub use fault::BundleFault;
@@ -131,6 +132,7 @@ impl PlanFile {
         credentials.hide_json(&mut value, "", &mut hidden);
         let mut validation = MountPlanValidator::validate(&value);
         validation.checks.extend(hidden.into_iter().map(credential_check));
+        validation.checks.extend(numbers::checks(&text));
         let (path, settings) = (path.to_owned(), Arc::default());
         Ok(Self { path, validation, text, value, credentials, settings })
     }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -65,6 +66,8 @@ pub struct CancelToken(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     level: AtomicU8,
+    // The highest level that hooks and journal know of.
+    told: AtomicU8,
     changed: Notify,
     // Guards every change of the level too, so that a child registered during a request is never missed.
     links: Mutex<Links>,
@@ -74,6 +77,7 @@ struct Inner {
 struct Links {
     children: Vec<Weak<Inner>>,
     running_tools: BTreeMap<String, String>,
+    callbacks: Vec<Arc<dyn Fn(CancelLevel) + Send + Sync>>,
 }
 
 impl CancelToken {
@@ -99,19 +103,34 @@ impl CancelToken {
 
     /// Raises the level, here and in every child. True when it changed here; it never falls this way.
     pub fn request(&self, level: CancelLevel) -> bool {
-        let children: Vec<_> = {
+        let (children, callbacks): (Vec<_>, _) = {
             let links = lock(&self.0.links);
             if self.level() >= level {
                 return false;
             }
             self.0.level.store(level.code(), Ordering::Release);
-            links.children.iter().filter_map(Weak::upgrade).collect()
+            (links.children.iter().filter_map(Weak::upgrade).collect(), links.callbacks.clone())
         };
         self.0.changed.notify_waiters();
         for child in children {
             CancelToken(child).request(level);
         }
+        for callback in callbacks {
+            // One that panics has said nothing; the others are called all the same.
+            drop(catch_unwind(AssertUnwindSafe(|| callback(level))));
+        }
         true
+    }
+
+    /// Calls this at each step up from now on, on the thread that asks for it. It must not wait: who wants to do more awaits
+    /// [`CancelToken::cancelled`] instead.
+    pub fn on_cancel(&self, callback: impl Fn(CancelLevel) + Send + Sync + 'static) {
+        lock(&self.0.links).callbacks.push(Arc::new(callback));
+    }
+
+    /// Notes that a level is told. True for the first who tells it.
+    pub(crate) fn tell(&self, level: CancelLevel) -> bool {
+        self.0.told.fetch_max(level.code(), Ordering::AcqRel) < level.code()
     }
 
     /// Asks for a graceful stop. True when that is news.
@@ -128,6 +147,7 @@ impl CancelToken {
     pub fn reset(&self) {
         let mut links = lock(&self.0.links);
         self.0.level.store(CancelLevel::None.code(), Ordering::Release);
+        self.0.told.store(CancelLevel::None.code(), Ordering::Release);
         links.running_tools.clear();
     }
 
@@ -240,6 +260,20 @@ mod tests {
         assert!(!waiter.is_finished());
         token.request_immediate();
         waiter.await.unwrap();
+    }
+
+    #[test]
+    fn every_callback_hears_each_step_although_one_panics() {
+        let (token, heard) = (CancelToken::new(), Arc::new(Mutex::new(Vec::new())));
+        token.on_cancel(|_| panic!("first"));
+        let second = Arc::clone(&heard);
+        token.on_cancel(move |level| lock(&second).push(level));
+        let parent = CancelToken::new();
+        parent.register_child(&token);
+        parent.request_graceful();
+        token.request_graceful();
+        token.request_immediate();
+        assert_eq!(*lock(&heard), [CancelLevel::Graceful, CancelLevel::Immediate]);
     }
 
     #[test]

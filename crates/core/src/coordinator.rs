@@ -11,6 +11,7 @@ use amplifier_protocol::mount_plan::{
     DEFAULT_INJECTION_BUDGET_PER_TURN, DEFAULT_INJECTION_SIZE_LIMIT, MountPlan,
 };
 use amplifier_protocol::record::RecordBody;
+use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::status::SessionStatus;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
@@ -31,7 +32,10 @@ mod context;
 mod emit;
 mod injections;
 mod mounts;
+mod spending;
+mod waits;
 
+pub(crate) use calls::millis;
 pub use calls::{CallError, InFlight};
 pub use emit::Emitted;
 pub use injections::InjectionRefused;
@@ -48,6 +52,10 @@ pub struct Parts {
     pub session_id: SessionId,
     /// Its parent, for a child.
     pub parent_id: Option<SessionId>,
+    /// The hub of its parent, which is told what is spent here.
+    pub parent: Option<Coordinator>,
+    /// What the session spent before it was opened, when it goes on; its parent knows of that.
+    pub spent_before: Amounts,
     /// What it was opened from.
     pub plan: Arc<MountPlan>,
     /// Tells the time.
@@ -71,6 +79,7 @@ pub struct Parts {
 struct Inner {
     session_id: SessionId,
     parent_id: Option<SessionId>,
+    above: Option<Box<spending::Above>>,
     plan: Arc<MountPlan>,
     recorder: Recorder,
     hooks: Hooks,
@@ -109,6 +118,7 @@ impl Coordinator {
             hooks: Hooks::new(parts.deadlines.hook, parts.clock),
             session_id: parts.session_id,
             parent_id: parts.parent_id,
+            above: parts.parent.map(|hub| Box::new(spending::Above::new(hub, parts.spent_before))),
             plan: parts.plan,
             ledger: parts.ledger,
             deadlines: parts.deadlines,

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use amplifier_protocol::event::{Event, HookInjected, SessionChildSpent};
 use amplifier_protocol::message::{Content, Message, Messages, Role};
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::spend::Amounts;
@@ -27,7 +28,7 @@ pub struct History {
     pub last_sequence: u64,
     /// The number of the last turn.
     pub last_turn: u64,
-    /// What was spent.
+    /// What was spent, by the session and its children.
     pub spent: Amounts,
     /// The hash of the plan it was last opened with.
     pub plan_hash: Option<String>,
@@ -151,6 +152,13 @@ pub fn spent_by(record: &Record) -> Amounts {
         }
         RecordBody::CallStarted { .. } => Amounts { tool_calls: 1, ..Amounts::default() },
         RecordBody::CallFinished { outcome, .. } => spent_tokens(outcome),
+        RecordBody::Event { name, data } if name.as_str() == SessionChildSpent::NAME => {
+            SessionChildSpent::deserialize(data).map_or_else(|_| Amounts::default(), |told| told.spent)
+        }
+        RecordBody::Event { name, data } if name.as_str() == HookInjected::NAME => {
+            let injected_tokens = data.get("tokens").and_then(Value::as_u64).unwrap_or(0);
+            Amounts { injected_tokens, ..Amounts::default() }
+        }
         _ => Amounts::default(),
     }
 }

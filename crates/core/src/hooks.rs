@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use amplifier_protocol::event::CallStalled;
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::time::Timestamp;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::contracts::{HookEvent, HookFailure, HookHandler};
+use crate::coordinator::millis;
 use crate::sync::{read, write};
 use crate::watch::{Fault, poll_once, waiting, within};
 
@@ -121,6 +123,12 @@ struct Registration {
     max_micros: AtomicU64,
 }
 
+/// Who is told of handlers that make an event wait, and after how long.
+pub(crate) struct Watch<'a> {
+    pub(crate) stall: Duration,
+    pub(crate) told: &'a (dyn Fn(CallStalled) + Send + Sync),
+}
+
 /// The handlers of one session.
 pub struct Hooks {
     // Sorted by priority, then registration. An emit works on the list as it was when the emit began.
@@ -203,7 +211,12 @@ impl Hooks {
     }
 
     /// Passes an event through its handlers and joins their answers. Applies nothing.
-    pub async fn dispatch(&self, mut event: HookEvent) -> Outcome {
+    pub async fn dispatch(&self, event: HookEvent) -> Outcome {
+        self.dispatch_watched(event, &Watch { stall: Duration::MAX, told: &|_| {} }).await
+    }
+
+    /// The same, and tells of a handler that makes the event wait for long.
+    pub(crate) async fn dispatch_watched(&self, mut event: HookEvent, watch: &Watch<'_>) -> Outcome {
         let registrations = Arc::clone(&read(&self.registrations));
         let mut outcome = Outcome::default();
         for entry in registrations.iter().filter(|entry| entry.spec.pattern.matches(event.name.as_str())) {
@@ -213,7 +226,8 @@ impl Hooks {
             poll_fn(|cx| poll_once(running.as_mut(), cx, &mut answer)).await;
             let answer = match answer {
                 Some(answer) => answer,
-                None => self.wait_for(entry, since, running.as_mut()).await,
+                // Boxed: seldom needed, and every event would carry its size.
+                None => Box::pin(self.wait_for(entry, since, running.as_mut(), (&event.name, watch))).await,
             };
             drop(running);
             entry.end(since, &self.clock, &answer);
@@ -235,13 +249,24 @@ impl Hooks {
         &self,
         entry: &Registration,
         since: Option<Timestamp>,
-        running: Pin<&mut F>,
+        mut running: Pin<&mut F>,
+        (event, watch): (&EventName, &Watch<'_>),
     ) -> Answer
     where
         F: Future<Output = Result<HookResult, HookFailure>> + ?Sized,
     {
         let began = self.clock.now();
-        let answer = waiting(entry.spec.timeout.unwrap_or(self.default_timeout), running).await;
+        let deadline = entry.spec.timeout.unwrap_or(self.default_timeout);
+        let mut answer = waiting(watch.stall.min(deadline), running.as_mut()).await;
+        if watch.stall < deadline && matches!(answer, Err(Fault::Late { .. })) {
+            let (owner, operation) = (entry.spec.name.clone(), format!("hook on {event}"));
+            let (waited_ms, deadline_ms) = (millis(watch.stall), millis(deadline));
+            (watch.told)(CallStalled { owner, operation, waited_ms, deadline_ms });
+            answer = match waiting(deadline - watch.stall, running).await {
+                Err(Fault::Late { .. }) => Err(Fault::Late { deadline }),
+                other => other,
+            };
+        }
         if since.is_none() {
             entry.took(self.clock.now().since(began));
         }

@@ -74,6 +74,11 @@ impl Recorder {
         }
     }
 
+    /// The number of the last record.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }

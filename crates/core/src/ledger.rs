@@ -11,9 +11,14 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::spend::{Amounts, Limits, Unit};
 use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::sync::lock;
+
+mod admit;
+
+pub use admit::Admission;
 
 /// The spender under which a session that goes on books what its earlier runs spent.
 pub const EARLIER: &str = "earlier";
@@ -86,6 +91,8 @@ struct Tree {
     // One lock for the whole tree: a reservation must see all its ancestors in one state. Held for additions only.
     // Boxed, because a node of the map has room for eleven and most trees are one session.
     accounts: Mutex<Accounts>,
+    // A call ended, so there may be room for one that waits.
+    settled: Notify,
 }
 
 type Accounts = BTreeMap<usize, Box<Account>>;
@@ -99,9 +106,14 @@ struct Account {
     limits: Limits,
     opened: Timestamp,
     reserved: Amounts,
+    // What running calls may take on top of what they asked for. Other calls wait for it; nothing is refused for it.
+    guessed: Amounts,
     // Few spenders, and a map would take more room than all of them.
     spent: Vec<(Arc<str>, Amounts)>,
     total: Amounts,
+    // The most that one model call took, here and below, and of this session's own calls.
+    largest: admit::Largest,
+    largest_own: admit::Largest,
 }
 
 impl Account {
@@ -121,8 +133,11 @@ impl Account {
             limits,
             opened,
             reserved: Amounts::default(),
+            guessed: Amounts::default(),
             spent: Vec::new(),
             total: Amounts::default(),
+            largest: admit::Largest::default(),
+            largest_own: admit::Largest::default(),
         }
     }
 
@@ -167,7 +182,7 @@ impl Ledger {
     pub fn root(session_id: SessionId, limits: Limits, clock: Arc<dyn Clock>) -> Self {
         let account = Account::new(session_id, None, 0, limits, clock.now());
         let accounts = Mutex::new(Accounts::from([(0, Box::new(account))]));
-        let tree = Arc::new(Tree { clock, accounts });
+        let tree = Arc::new(Tree { clock, accounts, settled: Notify::new() });
         Self(Arc::new(Holder { tree, number: 0, _parent: None }))
     }
 
@@ -176,7 +191,7 @@ impl Ledger {
         let spawner: Arc<str> = Arc::from("session.spawn");
         let one = Amounts { spawns: 1, ..Amounts::default() };
         let mut accounts = lock(&self.0.tree.accounts);
-        refuse_over_limit(&accounts, self.0.number, &one, &spawner)?;
+        refuse_over_limit(&accounts, self.0.number, &one, &spawner, &Unit::SPENT)?;
         let (depth, live) = accounts.get(&self.0.number).map_or((0, 0), |a| (a.depth, a.live_children));
         for ancestor in lineage(&accounts, self.0.number) {
             let below = (depth + 1).saturating_sub(ancestor.depth);
@@ -215,12 +230,23 @@ impl Ledger {
     /// Holds amounts back for a call, here and in every ancestor, or says which limit stands against it.
     pub fn reserve(&self, spender: &str, amounts: Amounts) -> Result<Reservation, LimitReached> {
         let mut accounts = lock(&self.0.tree.accounts);
-        refuse_over_limit(&accounts, self.0.number, &amounts, spender)?;
+        refuse_over_limit(&accounts, self.0.number, &amounts, spender, &Unit::SPENT)?;
         self.refuse_late(&accounts, spender)?;
-        each_in_lineage(&mut accounts, self.0.number, |account| {
-            account.reserved = account.reserved.plus(&amounts)
+        Ok(self.hold(&mut accounts, spender, amounts, Amounts::default()))
+    }
+
+    fn hold(
+        &self,
+        accounts: &mut Accounts,
+        spender: &str,
+        amounts: Amounts,
+        guessed: Amounts,
+    ) -> Reservation {
+        each_in_lineage(accounts, self.0.number, |account| {
+            account.reserved = account.reserved.plus(&amounts);
+            account.guessed = account.guessed.plus(&guessed);
         });
-        Ok(Reservation { ledger: self.clone(), spender: Arc::from(spender), amounts, open: true })
+        Reservation { ledger: self.clone(), spender: Arc::from(spender), amounts, guessed, open: true }
     }
 
     /// Whether any limit of this unit stands here or above, so that an estimate is worth making.
@@ -245,6 +271,11 @@ impl Ledger {
         self.refuse_late(&lock(&self.0.tree.accounts), asked_by)
     }
 
+    /// What was spent, here and below.
+    pub fn total(&self) -> Amounts {
+        lock(&self.0.tree.accounts).get(&self.0.number).map_or_else(Amounts::default, |account| account.total)
+    }
+
     /// What was spent, and by whom.
     pub fn statement(&self) -> Statement {
         let accounts = lock(&self.0.tree.accounts);
@@ -260,12 +291,12 @@ impl Ledger {
         }
     }
 
-    /// Books what an earlier process spent in this session, so that limits outlive a restart.
+    /// Books what this session spent before it was opened, so that limits outlive a restart. The sessions above have it in
+    /// their own books: they were told of it when it was spent.
     pub fn carry_over(&self, spender: &str, amounts: &Amounts) {
-        let spender = Arc::from(spender);
-        each_in_lineage(&mut lock(&self.0.tree.accounts), self.0.number, |account| {
-            account.spend(&spender, amounts)
-        });
+        if let Some(account) = lock(&self.0.tree.accounts).get_mut(&self.0.number) {
+            account.spend(&Arc::from(spender), amounts);
+        }
     }
 
     fn refuse_late(&self, accounts: &Accounts, asked_by: &str) -> Result<(), LimitReached> {
@@ -285,10 +316,11 @@ fn refuse_over_limit(
     account: usize,
     asked: &Amounts,
     asked_by: &str,
+    units: &[Unit],
 ) -> Result<(), LimitReached> {
     for ancestor in lineage(accounts, account) {
         let used = ancestor.total.plus(&ancestor.reserved);
-        for unit in Unit::SPENT {
+        for unit in units.iter().copied() {
             // A unit whose limit is used up refuses even a call that cannot tell what it will need of it.
             let exhausted = ancestor.limits.of(unit).is_some_and(|limit| used.of(unit) >= limit);
             let counts = matches!(unit, Unit::Tokens | Unit::CostNanos) && asked.steps > 0;
@@ -328,6 +360,7 @@ pub struct Reservation {
     ledger: Ledger,
     spender: Arc<str>,
     amounts: Amounts,
+    guessed: Amounts,
     open: bool,
 }
 
@@ -344,13 +377,21 @@ impl Reservation {
 
     fn close(&mut self, spent: &Amounts) {
         if std::mem::take(&mut self.open) {
-            let mut accounts = lock(&self.ledger.0.tree.accounts);
-            each_in_lineage(&mut accounts, self.ledger.0.number, |account| {
+            let (tree, number) = (&self.ledger.0.tree, self.ledger.0.number);
+            let mut accounts = lock(&tree.accounts);
+            each_in_lineage(&mut accounts, number, |account| {
                 account.reserved = account.reserved.minus(&self.amounts);
+                account.guessed = account.guessed.minus(&self.guessed);
                 if *spent != Amounts::default() {
                     account.spend(&self.spender, spent);
+                    account.largest.see(spent);
                 }
             });
+            if let Some(account) = accounts.get_mut(&number) {
+                account.largest_own.see(spent);
+            }
+            drop(accounts);
+            tree.settled.notify_waiters();
         }
     }
 }

@@ -231,7 +231,8 @@ impl Loader {
         let deadline = cx.coordinator.deadlines().mount;
         let late =
             |fault: crate::watch::Fault| LoadError::Mount { id: id.clone(), message: fault.to_string() };
-        let (module, place) = within(deadline, self.find(spec, &cx.coordinator)).await.map_err(late)??;
+        let found = cx.coordinator.wait_for(id.as_str(), "find", deadline, self.find(spec, &cx.coordinator));
+        let (module, place) = found.await.map_err(late)??;
         *found_in = Some(place);
         let found = catching(async { module.kind() }).await.map_err(late)?;
         if found != kind {
@@ -243,8 +244,8 @@ impl Loader {
                 expander.expand(config).map_err(|source| LoadError::Expand { id: id.clone(), source })?;
         }
         let (mark, ready_mark) = (cx.coordinator.cleanup_mark(), cx.coordinator.ready_mark());
-        let mounted =
-            within(deadline, module.mount(config, cx)).await.map_err(late).and_then(|mounted| mounted);
+        let mounting = cx.coordinator.wait_for(id.as_str(), "mount", deadline, module.mount(config, cx));
+        let mounted = mounting.await.map_err(late).and_then(|mounted| mounted);
         let mounted = match mounted {
             Ok(Mounted::Ready) if kind != ModuleKind::Hook && lock(&cx.notes).names.is_empty() => {
                 Err(LoadError::Nothing { id: id.clone(), kind })
@@ -268,8 +269,8 @@ impl Loader {
     ) -> Result<(Arc<dyn Module>, Arc<str>), LoadError> {
         let id = &spec.module;
         if let Some(resolver) = at.resolver() {
-            let source = resolver.resolve(id, spec.source.as_ref()).await?;
-            return match source.resolve().await? {
+            let source = resolver.resolve(id, spec.source.as_ref()).await.map_err(|e| self.told_near(e))?;
+            return match source.resolve().await.map_err(|e| self.told_near(e))? {
                 Resolved::Native(module) => Ok((module, Arc::from("resolver (native)"))),
                 Resolved::Folder(folder) => {
                     let Some(opener) = &self.opener else {
@@ -294,6 +295,21 @@ impl Loader {
             tried.push("nowhere: no place to look was given".to_owned());
         }
         Err(LoadError::NotFound { id: id.clone(), tried, near: near_misses(id.as_str(), &known) })
+    }
+}
+
+impl Loader {
+    /// A resolver decides alone, but a name that nobody knows is as misspelt as without one: whoever wrote it is told which
+    /// names are close.
+    fn told_near(&self, error: SourceError) -> LoadError {
+        match error {
+            SourceError::NotFound { id, tried } => {
+                let known: Vec<_> = self.finders.iter().flat_map(|(_, finder)| finder.known()).collect();
+                let near = near_misses(id.as_str(), &known);
+                LoadError::NotFound { id, tried, near }
+            }
+            other => LoadError::Source(other),
+        }
     }
 }
 

@@ -173,6 +173,42 @@ mod tests {
     }
 
     #[test]
+    fn three_retries_from_one_second_to_a_minute_are_the_default() {
+        let usual = RetryPolicy::default();
+        assert_eq!((usual.max_retries, usual.initial_delay, usual.max_delay), (3, 1.0, 60.0));
+        assert_eq!((usual.backoff_factor, usual.jitter, usual.honor_retry_after), (2.0, true, true));
+        assert_eq!(serde_json::from_str::<RetryPolicy>("{}").unwrap(), usual);
+    }
+
+    #[test]
+    fn a_stretched_wait_that_is_longer_than_the_service_asks_for_is_kept() {
+        let error = LlmError { delay_multiplier: Some(4.0), retry_after: Some(3.0), ..unavailable() };
+        assert_eq!(steady().delay(0, &error, 0.0).as_secs(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_retries_there_is_one_try_and_a_first_success_is_not_announced() {
+        for (policy, works) in [(RetryPolicy { max_retries: 0, ..steady() }, false), (steady(), true)] {
+            let (mut calls, mut notices, cancel) = (0, 0, CancelToken::new());
+            let answer = with_retries(
+                &policy,
+                &cancel,
+                || 0.0,
+                |_| {
+                    notices += 1;
+                    std::future::ready(())
+                },
+                || {
+                    calls += 1;
+                    std::future::ready(if works { Ok(()) } else { Err(unavailable()) })
+                },
+            );
+            assert_eq!(answer.await.is_ok(), works);
+            assert_eq!((calls, notices), (1, 0));
+        }
+    }
+
+    #[test]
     fn old_names_and_a_fractional_jitter_are_read() {
         let policy: RetryPolicy =
             serde_json::from_str(r#"{"min_delay": 2.0, "backoff_multiplier": 3.0, "jitter": 0.0}"#).unwrap();

@@ -259,6 +259,14 @@ impl Session {
             coordinator.cancel().cancelled(CancelLevel::Immediate).await;
             tokio::time::sleep(grace).await;
         };
+        // Whoever raised the level: this session, a parent, or an application that holds the token.
+        let telling = async {
+            for level in [CancelLevel::Graceful, CancelLevel::Immediate] {
+                coordinator.cancel().cancelled(level).await;
+                self.inner.tell_cancel(coordinator.cancel().level()).await;
+            }
+            std::future::pending().await
+        };
         let out_of_time = async {
             match coordinator.ledger().wall_time_left() {
                 Some(left) => tokio::time::sleep(left.saturating_add(grace)).await,
@@ -269,6 +277,8 @@ impl Session {
             biased;
             answer = catching(turn) => answer.unwrap_or_else(|fault| Err(TurnError::Broken { message: fault.to_string() })),
             () = cut_off => Err(TurnError::Cancelled),
+            () = telling => Err(TurnError::Cancelled),
+            () = coordinator.watch_loop() => Err(TurnError::Cancelled),
             () = out_of_time => {
                 coordinator.ledger().out_of_time("turn")?;
                 Err(TurnError::Cancelled)
@@ -290,6 +300,7 @@ impl Session {
             status.last_error.clone_from(&error);
         });
         if state == SessionState::Cancelled {
+            self.inner.tell_cancel(level).await;
             let was_immediate = level == CancelLevel::Immediate;
             coordinator.emit(CancelCompleted { was_immediate, error }).await;
         }
@@ -348,9 +359,16 @@ impl Inner {
     async fn cancel(&self, level: CancelLevel) -> bool {
         let news = self.coordinator.cancel().request(level);
         if news {
-            self.coordinator.report(CancelRequested { state: level.to_string(), reason: None }).await;
+            self.tell_cancel(level).await;
         }
         news
+    }
+
+    /// Tells each level once, whoever raised it and whoever sees it first.
+    async fn tell_cancel(&self, level: CancelLevel) {
+        if self.coordinator.cancel().tell(level) {
+            self.coordinator.report(CancelRequested { state: level.to_string(), reason: None }).await;
+        }
     }
 
     async fn close(self: &Arc<Self>) -> Arc<CleanupReport> {
@@ -400,6 +418,7 @@ impl Inner {
         }
         let now = coordinator.now();
         coordinator.update_status(|status| status.ended_at = Some(now));
+        coordinator.tell_spending();
         coordinator.dismantle();
         coordinator.ledger().close();
         if let Some(parent) = &self.parent_cancel {

@@ -165,6 +165,22 @@ mod tests {
     }
 
     #[test]
+    fn a_request_with_every_field_comes_back_as_it_was_written() {
+        let json = json!({
+            "messages": [{"role": "user", "content": "hi"}],
+            "tools": [{"name": "t", "description": "does", "parameters": {"type": "object"}}],
+            "response_format": {"type": "json_schema", "schema": {"a": 1}, "strict": true},
+            "temperature": 0.5, "top_p": 0.9, "max_output_tokens": 100, "conversation_id": "c",
+            "stream": true, "metadata": {"k": "v"}, "model": "m", "tool_choice": {"type": "tool"},
+            "stop": ["END"], "reasoning_effort": "high", "timeout": 7.5, "unknown": [1]
+        });
+        let request: ChatRequest = serde_json::from_value(json.clone()).unwrap();
+        let fields = serde_json::to_value(&request).unwrap();
+        assert_eq!(fields, json);
+        assert_eq!((request.max_output_tokens, request.timeout), (Some(100), Some(7.5)));
+    }
+
+    #[test]
     fn a_schema_is_read_under_both_names_and_written_under_one() {
         for key in ["schema", "json_schema"] {
             let format: ResponseFormat =

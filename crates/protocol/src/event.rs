@@ -123,6 +123,8 @@ pub static EVENTS: &[EventKind] = &[
     EventKind::of::<MentionsResolved>(),
     EventKind::of::<SessionDescribed>(),
     EventKind::of::<SessionRewound>(),
+    EventKind::of::<SessionChildSpent>(),
+    EventKind::of::<HookInjected>(),
 ];
 
 /// How many of [`EVENTS`] are the canonical ones.
@@ -147,9 +149,64 @@ mod tests {
     }
 
     #[test]
-    fn the_first_42_are_the_canonical_ones() {
-        assert_eq!(EVENTS[0].name, "session:start");
-        assert_eq!(EVENTS[CANONICAL_EVENTS - 1].name, "module:on_session_ready_failed");
+    fn the_first_42_are_the_canonical_ones_in_their_order() {
+        let canonical = [
+            "session:start",
+            "session:end",
+            "session:fork",
+            "session:resume",
+            "prompt:submit",
+            "prompt:complete",
+            "plan:start",
+            "plan:end",
+            "provider:request",
+            "provider:response",
+            "provider:retry",
+            "provider:error",
+            "provider:throttle",
+            "provider:tool_sequence_repaired",
+            "provider:resolve",
+            "llm:request",
+            "llm:response",
+            "content_block:start",
+            "content_block:delta",
+            "content_block:end",
+            "thinking:delta",
+            "thinking:final",
+            "tool:pre",
+            "tool:post",
+            "tool:error",
+            "context:pre_compact",
+            "context:post_compact",
+            "context:compaction",
+            "context:include",
+            "orchestrator:complete",
+            "execution:start",
+            "execution:end",
+            "user:notification",
+            "artifact:write",
+            "artifact:read",
+            "policy:violation",
+            "approval:required",
+            "approval:granted",
+            "approval:denied",
+            "cancel:requested",
+            "cancel:completed",
+            "module:on_session_ready_failed",
+        ];
+        let ours: Vec<_> = EVENTS.iter().take(CANONICAL_EVENTS).map(|kind| kind.name).collect();
+        assert_eq!(ours, canonical);
+    }
+
+    #[test]
+    fn the_usage_of_a_response_has_no_total_and_what_is_read_back_is_otherwise_equal() {
+        let usage = crate::usage::Usage { cache_read_tokens: Some(2), ..crate::usage::Usage::new(3, 4) };
+        let told = LlmResponse { usage: Some(usage.clone()), ..LlmResponse::default() };
+        let json = serde_json::to_value(&told).unwrap();
+        let counts = serde_json::json!({"input_tokens": 3, "output_tokens": 4, "cache_read_tokens": 2});
+        assert_eq!(json["usage"], counts);
+        let back: LlmResponse = serde_json::from_value(json).unwrap();
+        assert_eq!(back.usage, Some(crate::usage::Usage { total_tokens: 0, ..usage }));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct HookResult {
     pub data: Option<Map<String, Value>>,
     /// Something to show to the person, whatever the action.
     pub message: Option<UserMessage>,
+    /// Why, for any action but a denial, which carries its own.
+    pub reason: Option<String>,
     /// Hide the hook's own output.
     pub suppress_output: bool,
     /// Other keys.
@@ -158,6 +160,17 @@ pub enum MessageLevel {
     Error,
 }
 
+impl MessageLevel {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 impl HookResult {
     /// Go on.
     pub fn proceed() -> Self {
@@ -258,10 +271,11 @@ fn default_timeout() -> f64 {
 
 impl From<Wire> for HookResult {
     fn from(wire: Wire) -> Self {
+        let mut reason = wire.reason;
         let action = match wire.action {
             Word::Continue => HookAction::Continue,
             Word::Deny => {
-                HookAction::Deny { reason: wire.reason.unwrap_or_else(|| "denied by hook".to_owned()) }
+                HookAction::Deny { reason: reason.take().unwrap_or_else(|| "denied by hook".to_owned()) }
             }
             Word::Modify => HookAction::Modify,
             Word::InjectContext => HookAction::InjectContext(Injection {
@@ -290,7 +304,8 @@ impl From<Wire> for HookResult {
             level: wire.user_message_level,
             source: wire.user_message_source,
         });
-        Self { action, data: wire.data, message, suppress_output: wire.suppress_output, extra: wire.extra }
+        let (data, suppress_output, extra) = (wire.data, wire.suppress_output, wire.extra);
+        Self { action, data, message, reason, suppress_output, extra }
     }
 }
 
@@ -303,7 +318,7 @@ impl From<HookResult> for Wire {
         let mut wire = Self {
             action: Word::Continue,
             data: result.data,
-            reason: None,
+            reason: result.reason,
             context_injection: None,
             context_injection_role: InjectionRole::default(),
             ephemeral: false,
@@ -383,6 +398,8 @@ mod tests {
             HookResult::modify(Map::from_iter([("a".to_owned(), json!(1))])),
             HookResult::inject("note").showing("seen", MessageLevel::Warning),
             HookAction::AskUser(question).into(),
+            HookResult { reason: Some("it was asked for".to_owned()), ..HookResult::inject("note") },
+            HookResult { reason: Some("all is well".to_owned()), ..HookResult::proceed() },
         ] {
             let json = serde_json::to_value(&result).unwrap();
             assert_eq!(serde_json::from_value::<HookResult>(json).unwrap(), result);

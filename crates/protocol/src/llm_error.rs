@@ -143,33 +143,38 @@ impl LlmErrorKind {
         }
         let text = message.to_lowercase();
         let by_text = PHRASES.iter().find(|(phrases, _)| phrases.iter().any(|phrase| text.contains(phrase)));
-        match (by_text, status) {
-            (Some((_, kind)), _) => *kind,
+        let by_number = || {
+            let mut numbers = text.split(|c: char| !c.is_ascii_alphanumeric());
+            numbers.find_map(|word| NUMBERS.iter().find(|(number, _)| *number == word))
+        };
+        match (by_text.map(|(_, kind)| kind).or_else(|| by_number().map(|(_, kind)| kind)), status) {
+            (Some(kind), _) => *kind,
             (None, Some(400 | 409 | 422)) => Self::InvalidRequest,
             (None, _) => Self::Unclassified,
         }
     }
 }
 
-/// What services say, most telling first.
+/// What services say, most telling first: the agreed phrases in their order, then what some say besides. The order matters
+/// where one text has two: "rate limit reached for tokens, token limit 30000" is a matter of time, not of size.
 const PHRASES: &[(&[&str], LlmErrorKind)] = &[
-    (
-        &[
-            "context length",
-            "too many tokens",
-            "maximum context",
-            "context window",
-            "token limit",
-            "too long",
-        ],
-        LlmErrorKind::ContextLength,
-    ),
+    (&["context length", "too many tokens", "maximum context"], LlmErrorKind::ContextLength),
     (&["rate limit", "too many requests"], LlmErrorKind::RateLimit),
     (&["authentication", "api key", "unauthorized"], LlmErrorKind::Authentication),
     (&["not found"], LlmErrorKind::NotFound),
     (&["content filter", "safety", "blocked"], LlmErrorKind::ContentFilter),
+    (&["context window", "token limit", "too long"], LlmErrorKind::ContextLength),
     (&["timeout", "timed out"], LlmErrorKind::Timeout),
     (&["overloaded", "unavailable"], LlmErrorKind::ProviderUnavailable),
+];
+
+/// Statuses inside a text, as words of their own; the last resort, for a number may mean anything.
+const NUMBERS: &[(&str, LlmErrorKind)] = &[
+    ("429", LlmErrorKind::RateLimit),
+    ("401", LlmErrorKind::Authentication),
+    ("404", LlmErrorKind::NotFound),
+    ("502", LlmErrorKind::ProviderUnavailable),
+    ("503", LlmErrorKind::ProviderUnavailable),
 ];
 
 /// A failed model call. The original error stays reachable as its source.
@@ -198,6 +203,9 @@ pub struct LlmError {
     /// Stretches the computed delay, for services that need more patience.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_multiplier: Option<f64>,
+    /// The call that failed, as events name it. The kernel fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// The tool of an unreadable call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
@@ -286,6 +294,26 @@ mod tests {
         assert_eq!(Kind::classify(Some(529), "overloaded"), Kind::ProviderUnavailable);
         assert_eq!(Kind::classify(None, "Request timed out"), Kind::Timeout);
         assert_eq!(Kind::classify(None, "?"), Kind::Unclassified);
+    }
+
+    #[test]
+    fn the_agreed_phrases_come_first_then_the_others_then_numbers() {
+        for (text, kind) in [
+            ("Rate limit reached: token limit of 30000 per minute", Kind::RateLimit),
+            ("request blocked: token limit", Kind::ContentFilter),
+            ("too many tokens; rate limit", Kind::ContextLength),
+            ("prompt is too long", Kind::ContextLength),
+            ("upstream said 429", Kind::RateLimit),
+            ("HTTP/1.1 401", Kind::Authentication),
+            ("got 404.", Kind::NotFound),
+            ("error code: 502", Kind::ProviderUnavailable),
+            ("503", Kind::ProviderUnavailable),
+            ("timed out after 404 ms", Kind::Timeout),
+            ("id 14290 is odd", Kind::Unclassified),
+        ] {
+            assert_eq!(Kind::classify(None, text), kind, "{text}");
+        }
+        assert_eq!(Kind::classify(Some(400), "Rate limit, token limit"), Kind::RateLimit);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct RunResult {
 pub struct RunTotals {
     /// Tokens of the session's model calls.
     pub usage: RunUsage,
-    /// What they cost, and the agents of this run; null when nobody told a price.
+    /// What they and their agents cost; null when nobody told a price.
     pub cost_usd: Option<Usd>,
 }
 

@@ -96,7 +96,11 @@ impl<'de> Deserialize<'de> for ToolCall {
 }
 
 /// What a tool call gave, as it travels in events and on the wire.
+///
+/// Read from JSON, a failure that says nothing but its message has that message as its output, as one made here has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "ReadResult")]
+#[schemars(!from)]
 pub struct ToolResult {
     /// Whether the tool did what was asked.
     #[serde(default = "yes")]
@@ -108,6 +112,28 @@ pub struct ToolResult {
     /// Details of a failure, usually with `message` and `type`.
     #[serde(default)]
     pub error: Option<Map<String, Value>>,
+}
+
+/// A result as it was written.
+#[derive(Deserialize)]
+struct ReadResult {
+    #[serde(default = "yes")]
+    success: bool,
+    #[serde(default)]
+    output: Value,
+    #[serde(default)]
+    error: Option<Map<String, Value>>,
+}
+
+impl From<ReadResult> for ToolResult {
+    fn from(read: ReadResult) -> Self {
+        let ReadResult { success, output, error } = read;
+        let mut result = Self { success, output, error };
+        if !result.success && result.output.is_null() {
+            result.output = result.error_message().map_or(Value::Null, |message| message.into());
+        }
+        result
+    }
 }
 
 fn yes() -> bool {
@@ -191,6 +217,17 @@ impl Effects {
     /// Could do anything: what an undeclared outside tool is taken for.
     pub const UNKNOWN: Self =
         Self { class: EffectClass::Write, reads: true, writes: true, executes: true, network: true };
+
+    /// How dangerous a call can be, in the words of approvals: `low` looks, `medium` changes files or talks to others,
+    /// `high` starts programs.
+    pub fn risk_level(&self) -> &'static str {
+        match self {
+            Self { executes: true, .. } => "high",
+            Self { writes: true, .. } | Self { network: true, .. } => "medium",
+            Self { class: EffectClass::Idempotent | EffectClass::Write, .. } => "medium",
+            _ => "low",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -241,5 +278,14 @@ mod tests {
         assert_eq!(ToolResult::failure("boom").to_model_text(), "boom");
         let silent = ToolResult { success: false, output: Value::Null, error: None };
         assert_eq!(silent.to_model_text(), "Error: Failed");
+    }
+
+    #[test]
+    fn a_failure_that_is_read_shows_its_message_and_what_was_said_stays() {
+        let read = |json: Value| serde_json::from_value::<ToolResult>(json).unwrap().output;
+        assert_eq!(read(json!({"success": false, "error": {"message": "boom"}})), json!("boom"));
+        assert_eq!(read(json!({"success": false, "output": 1, "error": {"message": "boom"}})), json!(1));
+        assert_eq!(read(json!({"success": false, "error": {"type": "X"}})), Value::Null);
+        assert_eq!(read(json!({"error": {"message": "boom"}})), Value::Null, "a success");
     }
 }

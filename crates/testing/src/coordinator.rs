@@ -12,7 +12,7 @@ use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_core::watch::Deadlines;
 use amplifier_protocol::ids::{ModuleId, SessionId};
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
-use amplifier_protocol::spend::Limits;
+use amplifier_protocol::spend::{Amounts, Limits};
 use serde_json::Value;
 
 use crate::sync::{lock, parsed};
@@ -43,6 +43,8 @@ impl TestCoordinator {
             ledger: Ledger::root(session_id.clone(), Limits::default(), clock.clone()),
             session_id,
             parent_id: None,
+            parent: None,
+            spent_before: Amounts::default(),
             plan: Arc::new(MountPlan::new(parsed("test-orchestrator"), parsed("test-context"))),
             clock: clock.clone(),
             journal: None,

@@ -136,7 +136,9 @@ impl Turn<'_> {
             Err(TurnError::Model(error)) => {
                 let info = ErrorInfo { kind: error.kind.name().to_owned(), msg: error.message.clone() };
                 let (retryable, status_code) = (Some(error.retryable), error.status_code);
-                self.emit(ProviderError { provider, error: info, retryable, status_code }).await?;
+                let request_id = error.request_id.clone();
+                self.emit(ProviderError { provider, error: info, retryable, status_code, request_id })
+                    .await?;
                 Err(TurnError::Model(error))
             }
             Err(other) => Err(other),

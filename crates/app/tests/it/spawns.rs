@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amplifier_app::CancelLevel;
-use amplifier_app::open::OpenSession;
+use amplifier_app::open::{OpenSession, Which, open};
 use amplifier_core::contracts::CapabilityError;
 use amplifier_protocol::status::SessionState;
 use serde_json::{Value, json};
@@ -60,6 +60,28 @@ async fn a_task_runs_in_a_session_of_its_own_and_its_cost_counts() {
     let kept = std::fs::read_to_string(folder.prompt()).unwrap();
     assert!(kept.contains("You help.") && !kept.contains("Parent."), "{kept}");
     assert!(std::fs::read_to_string(folder.metadata()).unwrap().contains("parent_id"));
+}
+
+#[tokio::test]
+async fn what_agents_spent_still_counts_when_the_session_goes_on() {
+    let asks = json!([
+        {"text": "", "tool_calls": [{"name": "task", "arguments": {"agent": "helper", "instruction": "look"}}],
+         "usage": {"input_tokens": 1, "output_tokens": 1, "cost_usd": "0.01"}},
+        {"text": "parent done", "usage": {"input_tokens": 1, "output_tokens": 1, "cost_usd": "0.01"}}
+    ]);
+    let answers = json!([{"text": "child says hi", "usage": {"input_tokens": 5, "output_tokens": 5, "cost_usd": "0.5"}}]);
+    let shop = shop(&asks, &agent("helper", &answers, "", "You help."));
+    let session = shop.session().await;
+    session.session.execute("go").await.unwrap();
+    let spent = session.session.coordinator().ledger().statement().total;
+    assert_eq!((spent.cost_nanos, spent.steps, spent.spawns), (520_000_000, 3, 1));
+    session.session.cleanup().await;
+    let id = session.session.id().clone();
+    drop(session);
+    let resumed = open(shop.request(Which::Resume(id, None))).await.unwrap();
+    let earlier = resumed.session.coordinator().ledger().statement().by_spender["earlier"];
+    assert_eq!(earlier, spent);
+    resumed.session.cleanup().await;
 }
 
 #[tokio::test]

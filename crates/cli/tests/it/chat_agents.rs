@@ -40,12 +40,13 @@ fn what_an_agent_does_is_seen_below_the_call_that_started_it() {
     let desk = with_scout();
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
-    // While it works, with what was spent so far.
-    let screen = terminal.sees("  ✓ read_file  a.txt");
+    // While it works, with what was spent so far. A screen may be seen when half of it is drawn, so both are waited for.
+    let spent = "1.2k in · 30 out · $0.0100";
+    let is_drawn = |screen: &str| screen.contains("  ✓ read_file  a.txt") && screen.contains(spent);
+    let screen = terminal.until("the agent at work and what was spent", is_drawn);
     let lines: Vec<&str> = screen.lines().collect();
     let at = lines.iter().position(|line| line.contains("read_file  a.txt")).unwrap();
     assert!(lines[at - 1].contains("task  scout") && !screen.contains("is back"), "{screen}");
-    assert!(screen.contains("1.2k in · 30 out · $0.0100"), "{screen}");
     // And when it is done.
     let screen = terminal.sees("The scout is back.");
     let lines: Vec<&str> = screen.lines().collect();

@@ -110,6 +110,7 @@ fn what_is_allowed_for_the_session_ends_with_it() {
     terminal.prompt();
     terminal.types("/allow\r");
     terminal.sees("every call (this session)");
+    terminal.prompt();
     terminal.types("/quit\r");
     assert_eq!(terminal.end(), 0);
     std::fs::remove_file(desk.work().join("a")).unwrap();

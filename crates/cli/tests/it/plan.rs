@@ -42,6 +42,23 @@ fn an_invalid_plan_is_told_with_file_line_and_cure() {
 }
 
 #[test]
+fn a_number_that_would_change_is_refused_with_its_place() {
+    let desk = Desk::new();
+    desk.file(
+        "long.json",
+        r#"{
+  "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+  "providers": [{"module": "provider-mock", "config": {"seed": 123456789012345678901234}}]
+}"#,
+    );
+    let ran = desk.amplifier(&["plan", "validate", "long.json"]);
+    assert_eq!(ran.code, 1);
+    let told = ran.seen();
+    assert!(told.contains("long.json:3:64"), "{told}");
+    assert!(told.contains("the whole number `123456789012345678901234` does not fit into 64 bits"), "{told}");
+}
+
+#[test]
 fn the_report_for_programs_is_stable() {
     let desk = Desk::new();
     desk.plan("bad.json", &json!({"session": {"orchestrator": "loop-basic", "context": "context-simple"}, "providers": [{"module": ""}]}));

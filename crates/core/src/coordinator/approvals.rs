@@ -7,6 +7,7 @@ use std::time::Duration;
 use amplifier_protocol::event::{ApprovalDenied, ApprovalGranted, ApprovalRequired};
 use amplifier_protocol::hook::{ApprovalDefault, AskedCall, DEFAULT_APPROVAL_TIMEOUT, Question};
 use amplifier_protocol::text::shorten;
+use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 
 use super::Coordinator;
@@ -14,7 +15,6 @@ use crate::cancel::CancelLevel;
 use crate::contracts::ApprovalError;
 use crate::hooks::{Decision, Sourced};
 use crate::sync::lock;
-use crate::watch::within;
 
 pub(super) struct Desk {
     // One person, one question at a time.
@@ -64,7 +64,7 @@ impl Coordinator {
     }
 
     async fn ask(&self, question: &Question) -> Verdict {
-        let key = format!("{}\u{0}{}", question.prompt, question.options.join("\u{0}"));
+        let key = same_question(question);
         let desk = &self.0.desk;
         loop {
             if lock(&desk.always).contains(&key) {
@@ -107,8 +107,9 @@ impl Coordinator {
     async fn put(&self, question: &Question) -> Verdict {
         let tool_name = question.call.as_ref().map(|call| call.tool_name.clone());
         let action = Some(question.prompt.clone());
+        let risk_level = question.call.as_ref().map(|call| call.effects.risk_level().to_owned());
         let asked = question.prompt.clone();
-        self.report(ApprovalRequired { tool_name: tool_name.clone(), action: asked, risk_level: None }).await;
+        self.report(ApprovalRequired { tool_name: tool_name.clone(), action: asked, risk_level }).await;
         let verdict = tokio::select! {
             biased;
             () = self.cancel().cancelled(CancelLevel::Immediate) => Verdict::denied("cancelled before an answer"),
@@ -133,7 +134,8 @@ impl Coordinator {
         let patience = Some(question.timeout).filter(|seconds| seconds.is_finite() && *seconds > 0.0);
         let patience = Duration::try_from_secs_f64(patience.unwrap_or(DEFAULT_APPROVAL_TIMEOUT));
         let patience = patience.unwrap_or(Duration::from_secs(300));
-        let answer = match within(patience, approval.request_approval(question.clone())).await {
+        let asked = approval.request_approval(question.clone());
+        let answer = match self.wait_for("approval", "approval.request", patience, asked).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(ApprovalError::Timeout)) | Err(crate::watch::Fault::Late { .. }) => {
                 return match question.default {
@@ -153,6 +155,13 @@ impl Coordinator {
             Verdict::denied(&format!("User denied: {}", shorten(&question.prompt, 200)))
         }
     }
+}
+
+/// What two questions must share to be one. The call belongs to it, for a prompt may be the same for every call; so does
+/// what silence means, or a question that fails closed could be answered by one that does not.
+fn same_question(question: &Question) -> String {
+    let call = question.call.as_ref().map(|call| (&call.tool_name, &call.tool_input));
+    json!([question.prompt, question.options, question.default, call]).to_string()
 }
 
 impl Verdict {

@@ -13,6 +13,7 @@ use amplifier_protocol::record::{CallOutcome, RecordBody};
 use amplifier_protocol::spend::{Amounts, Unit};
 use amplifier_protocol::time::Timestamp;
 use amplifier_protocol::tool::{EffectClass, ToolCall, ToolResult};
+use amplifier_protocol::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -23,7 +24,7 @@ use crate::contracts::{DeltaSink, ProviderCx, Pulse, ToolCx, TurnError};
 use crate::error::panic_text;
 use crate::estimate::estimate_tokens;
 use crate::journal::JournalError;
-use crate::ledger::{LimitReached, Reservation};
+use crate::ledger::{Admission, LimitReached, Reservation};
 use crate::loader::near_misses;
 use crate::sync::lock;
 
@@ -175,10 +176,19 @@ impl Coordinator {
             return Err(CallError::Cancelled);
         }
         let owner = mounted.owner.as_str();
-        let reserved = self.ledger().reserve(owner, self.expected_spend(&request))?;
+        let expected = self.expected_spend(&request);
+        let reserved = match self.ledger().admit(owner, expected)? {
+            Admission::Now(reserved) => reserved,
+            // Boxed: seldom needed, and every call would carry its size.
+            Admission::Later(limit) => Box::pin(self.wait_for_room(owner, expected, limit)).await?,
+        };
         let request_id = format!("{}-{}", self.session_id(), self.next_number());
         let effect = EffectClass::Idempotent;
         let announced = self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await;
+        let announced = match announced {
+            Ok(()) if self.has_parent() => Box::pin(self.sync_above()).await,
+            other => other,
+        };
         let reserved = begun(reserved, announced)?;
 
         let cx = ProviderCx {
@@ -198,25 +208,52 @@ impl Coordinator {
         let answer = self.watch(watched, async move { provider.complete(request, &cx).await }).await;
         let answer = match answer {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(CallError::Model(error)),
+            Ok(Err(error)) => {
+                Err(CallError::Model(LlmError { request_id: Some(request_id.clone()), ..error }))
+            }
             Err(CallError::Broken { owner, message }) => {
                 let late = LlmError::new(LlmErrorKind::Timeout, format!("`{owner}` {message}"));
-                Err(CallError::Model(LlmError { provider: Some(name.to_owned()), ..late }))
+                let (provider, request_id) = (Some(name.to_owned()), Some(request_id.clone()));
+                Err(CallError::Model(LlmError { provider, request_id, ..late }))
             }
             Err(other) => Err(other),
         };
         // What a failed call cost is unknown; its step was taken.
         let usage = answer.as_ref().ok().and_then(|response| response.usage.as_ref());
         reserved.settle(Amounts::of_model_call(usage));
+        self.count(usage);
+        self.finish(&request_id, answer.as_ref().map(|response| json!({"usage": response.usage})));
+        self.tell_spending();
+        answer
+    }
+
+    /// Adds what a model call consumed to the status. A provider may report any number.
+    fn count(&self, usage: Option<&Usage>) {
         self.update_status(|status| {
-            status.total_input_tokens += usage.map_or(0, |usage| usage.input_tokens);
-            status.total_output_tokens += usage.map_or(0, |usage| usage.output_tokens);
+            let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
+            status.total_input_tokens = status.total_input_tokens.saturating_add(input);
+            status.total_output_tokens = status.total_output_tokens.saturating_add(output);
             if let Some(cost) = usage.and_then(|usage| usage.cost_usd) {
                 status.cost_usd = Some(status.cost_usd.unwrap_or_default() + cost);
             }
         });
-        self.finish(&request_id, answer.as_ref().map(|response| json!({"usage": response.usage})));
-        answer
+    }
+
+    /// Waits while other calls of the tree run that could pass a limit together with this one.
+    async fn wait_for_room(
+        &self,
+        owner: &str,
+        expected: Amounts,
+        limit: LimitReached,
+    ) -> Result<Reservation, CallError> {
+        let patience = self.deadlines().provider;
+        tokio::select! {
+            biased;
+            () = self.cancel().cancelled(CancelLevel::Graceful) => Err(CallError::Cancelled),
+            admitted = self.ledger().admit_later(owner, expected) => Ok(admitted?),
+            // Whoever is waited for has met its own deadline by now, unless it waits for this call.
+            () = tokio::time::sleep(patience) => Err(CallError::Limit(limit)),
+        }
     }
 
     /// What a model call will spend at most, as far as anybody limits it.
@@ -308,7 +345,7 @@ impl Coordinator {
         }
     }
 
-    fn enter(&self, owner: &str, operation: &str) -> Entered<'_> {
+    pub(super) fn enter(&self, owner: &str, operation: &str) -> Entered<'_> {
         let since = self.0.recorder.now();
         let entry = InFlight { owner: owner.to_owned(), operation: operation.to_owned(), since };
         lock(&self.0.in_flight).push(entry.clone());
@@ -327,7 +364,7 @@ fn begun(reserved: Reservation, announced: Result<(), JournalError>) -> Result<R
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -351,7 +388,7 @@ impl Drop for RunningTool<'_> {
 }
 
 /// Takes a call off the list however it ends.
-struct Entered<'a> {
+pub(super) struct Entered<'a> {
     coordinator: &'a Coordinator,
     entry: InFlight,
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use amplifier_protocol::event::{Event, HookFailed, PolicyViolation};
+use amplifier_protocol::event::{CallStalled, Event, HookFailed, PolicyViolation, UserNotification};
 use amplifier_protocol::hook::{AskedCall, HookAction, HookResult, Injection};
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::record::RecordBody;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::Coordinator;
 use super::injections::{InjectionRefused, Keep};
 use crate::contracts::{DisplayMessage, EventStamp, HookEvent};
-use crate::hooks::{Decision, Outcome, Sourced};
+use crate::hooks::{Decision, Outcome, Sourced, Watch};
 use crate::redact::redact;
 use crate::sync::lock;
 use crate::watch::within;
@@ -109,8 +109,12 @@ impl Coordinator {
 
     /// Emits an event by name, for modules that define their own without a type.
     pub async fn emit_named(&self, name: EventName, data: Map<String, Value>) -> Emitted<Map<String, Value>> {
-        let mut outcome = self.dispatch(name.clone(), data).await;
-        let (modified, event) = (outcome.modified, std::mem::take(&mut outcome.data));
+        let outcome = self.dispatch(name.clone(), data).await;
+        if is_silent(&outcome) {
+            return Emitted::untouched(outcome.data);
+        }
+        // A copy: whoever is asked reads in the data what the question is about.
+        let (modified, event) = (outcome.modified, outcome.data.clone());
         let applied = Box::pin(self.apply(outcome, &name, Keep::Store)).await;
         let Applied { decision, ephemeral, held, .. } = applied;
         Emitted { event, decision, modified, ephemeral, held }
@@ -201,7 +205,10 @@ impl Coordinator {
         if depth >= MAX_DEPTH {
             return Outcome::too_deep(event.data, &event.name, MAX_DEPTH);
         }
-        DEPTH.scope(depth + 1, self.0.hooks.dispatch(event)).await
+        // Noted and not told to hooks: the one that hangs may hear this event too.
+        let told = |stalled: CallStalled| self.note(|| stalled);
+        let watch = Watch { stall: self.deadlines().stall, told: &told };
+        DEPTH.scope(depth + 1, self.0.hooks.dispatch_watched(event, &watch)).await
     }
 
     fn stamped(&self, name: EventName, data: Map<String, Value>) -> HookEvent {
@@ -267,6 +274,14 @@ impl Coordinator {
         self.report(PolicyViolation { policy, source, message, details: Map::new() }).await;
     }
 
+    /// Keeps an event in the journal alone: for what is told about hooks, which must not have them called again.
+    pub(super) fn note<E: Event>(&self, event: impl FnOnce() -> E) {
+        self.record(|| RecordBody::Event {
+            name: EventName::of::<E>(),
+            data: redact(&Value::Object(to_map(&event()))),
+        });
+    }
+
     /// Runs a future as deep inside handlers as the caller is, in whatever task: events it causes are counted on.
     pub(super) fn at_this_depth<F: Future>(future: F) -> impl Future<Output = F::Output> {
         DEPTH.scope(DEPTH.try_with(|depth| *depth).unwrap_or(0), future)
@@ -276,12 +291,24 @@ impl Coordinator {
         if messages.is_empty() {
             return;
         }
-        let Some(display) = self.display_system() else { return };
+        let display = self.display_system();
         for Sourced { hook, item } in messages {
             let source = format!("hook:{}", item.source.unwrap_or(hook));
             let message = DisplayMessage { message: item.text, level: item.level, source };
-            // A display that hangs or breaks costs this message: nothing in a turn may depend on being watched.
-            drop(within(self.deadlines().hook, display.show_message(message)).await);
+            // A display that hangs or breaks costs its screen this message: nothing in a turn may depend on being watched.
+            let shown = match &display {
+                Some(display) => {
+                    within(self.deadlines().hook, display.show_message(message.clone())).await.is_ok()
+                }
+                None => false,
+            };
+            if !shown {
+                self.note(|| UserNotification {
+                    message: message.message,
+                    level: Some(message.level.as_str().to_owned()),
+                    source: Some(message.source),
+                });
+            }
         }
     }
 }

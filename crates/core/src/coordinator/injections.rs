@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use amplifier_protocol::event::PolicyViolation;
+use amplifier_protocol::event::{HookInjected, PolicyViolation};
 use amplifier_protocol::hook::Injection;
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::Message;
@@ -142,6 +142,14 @@ impl Coordinator {
                 return Err(InjectionRefused::OverBudget { hook, event, tokens, used, limit });
             }
         }
+        self.note(|| HookInjected {
+            hook,
+            event: event.to_string(),
+            role: injection.item.role,
+            bytes,
+            tokens,
+            ephemeral: injection.item.ephemeral,
+        });
         Ok(injection)
     }
 

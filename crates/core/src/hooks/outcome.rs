@@ -59,6 +59,8 @@ pub struct Outcome {
     pub injections: Vec<Sourced<Injection>>,
     /// What shall be shown to the person, in order.
     pub messages: Vec<Sourced<UserMessage>>,
+    /// Why, as far as those who did not deny said so, in order.
+    pub reasons: Vec<Sourced<String>>,
     /// Whether a hook hides its own output.
     pub suppress_output: bool,
     /// Handlers that gave no answer.
@@ -88,12 +90,16 @@ impl Outcome {
 
     /// Adds one answer; `data` is what the next handler will see.
     pub(super) fn take(&mut self, hook: &str, result: HookResult, data: &mut Map<String, Value>) {
-        if matches!(result.action, HookAction::Continue) && result.message.is_none() {
+        if matches!(result.action, HookAction::Continue)
+            && result.message.is_none()
+            && result.reason.is_none()
+        {
             self.suppress_output |= result.suppress_output;
             return;
         }
         let hook = || hook.to_owned();
         self.suppress_output |= result.suppress_output;
+        self.reasons.extend(result.reason.map(|item| Sourced { hook: hook(), item }));
         // A question is its own message; showing both would say everything twice.
         let shown = result.message.filter(|_| !matches!(result.action, HookAction::AskUser(_)));
         self.messages.extend(shown.map(|item| Sourced { hook: hook(), item }));
@@ -130,8 +136,10 @@ impl Outcome {
             _ => HookAction::Continue,
         };
         let data = (!self.is_denied()).then(|| self.data.clone());
-        let suppress_output = self.suppress_output;
-        HookResult { action, data, message: self.joined_message(), suppress_output, extra: Map::new() }
+        let reasons: Vec<_> = self.reasons.iter().map(|reason| reason.item.as_str()).collect();
+        let reason = (!self.is_denied() && !reasons.is_empty()).then(|| reasons.join("; "));
+        let (message, suppress_output) = (self.joined_message(), self.suppress_output);
+        HookResult { action, data, message, reason, suppress_output, extra: Map::new() }
     }
 
     /// Injections as one: texts joined by a blank line, the first role, flags if any has them.

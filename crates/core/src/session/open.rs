@@ -8,7 +8,7 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use amplifier_protocol::record::RecordBody;
-use amplifier_protocol::spend::Limits;
+use amplifier_protocol::spend::{Amounts, Limits};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -260,7 +260,11 @@ impl SessionBuilder {
 
         let id = self.session_id.take().unwrap_or_else(SessionId::generate);
         let ledger = match &self.parent {
-            Some(parent) => parent.coordinator().ledger().child(id.clone(), limits)?,
+            Some(parent) => {
+                let ledger = parent.coordinator().ledger().child(id.clone(), limits)?;
+                parent.coordinator().note_spawn(&id);
+                ledger
+            }
             None => Ledger::root(id.clone(), limits, Arc::clone(&self.clock)),
         };
         let history = self.history.take();
@@ -270,6 +274,8 @@ impl SessionBuilder {
         let coordinator = Coordinator::new(Parts {
             session_id: id.clone(),
             parent_id: self.parent.as_ref().map(|parent| parent.id().clone()),
+            parent: self.parent.as_ref().map(|parent| parent.coordinator().clone()),
+            spent_before: history.as_ref().map_or_else(Amounts::default, |history| history.spent),
             plan: self.plan,
             clock: Arc::clone(&self.clock),
             journal: self.journal,
@@ -398,11 +404,13 @@ impl Opening {
 async fn make_ready(coordinator: &Coordinator, report: &mut LoadReport) -> Vec<ModuleReadyFailed> {
     let mut failed = Vec::new();
     for (module_id, ready) in coordinator.take_ready() {
-        let error = match within(coordinator.deadlines().ready, ready.run(coordinator.clone())).await {
-            Ok(Ok(())) => continue,
-            Ok(Err(failure)) => failure.to_string(),
-            Err(fault) => fault.to_string(),
-        };
+        let (deadline, running) = (coordinator.deadlines().ready, ready.run(coordinator.clone()));
+        let error =
+            match coordinator.wait_for(module_id.as_str(), "on_session_ready", deadline, running).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(failure)) => failure.to_string(),
+                Err(fault) => fault.to_string(),
+            };
         let failure = ModuleReadyFailed { module_id, error };
         report.warn(&failure.module_id, format!("not ready: {}", failure.error));
         failed.push(failure);

@@ -404,3 +404,129 @@ async fn a_broken_gate_denies_and_a_broken_watcher_does_not_and_both_are_told() 
         assert_eq!(told["policy"], if closed { "closed" } else { "open" });
     }
 }
+
+/// A session with a gate that asks the same about every tool, and the inputs it asked about.
+async fn generic_gate(answer: &'static str) -> (Session, Arc<std::sync::Mutex<Vec<serde_json::Value>>>) {
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
+    let session =
+        Stage::new().hook("gate", on("tool:pre"), answering(HookResult::ask("Allow?"))).open().await;
+    session.coordinator().set_approval_system(Some(approval(move |question: Question| {
+        let input = question.call.unwrap().tool_input;
+        let first = input == json!("a");
+        heard.lock().unwrap().push(input);
+        // The two are asked one after the other; the second is refused.
+        async move {
+            tokio::task::yield_now().await;
+            Ok(if first { answer } else { "Deny" }.to_owned())
+        }
+    })));
+    (session, asked)
+}
+
+#[tokio::test]
+async fn a_yes_to_one_call_is_no_yes_to_another_whatever_the_words_of_the_question() {
+    let (session, asked) = generic_gate("Allow").await;
+    let hub = session.coordinator();
+    let pre = |input: &str| ToolPre {
+        tool_name: "bash".to_owned(),
+        tool_input: json!(input),
+        ..ToolPre::default()
+    };
+    let (a, b) = tokio::join!(hub.emit(pre("a")), hub.emit(pre("b")));
+    assert_eq!((a.denied(), b.denied().is_some()), (None, true));
+    assert_eq!(*asked.lock().unwrap(), [json!("a"), json!("b")]);
+    let named = hub.emit_named(PRE, map(json!({"tool_name": "bash", "tool_input": "c"}))).await;
+    assert!(named.denied().is_some(), "an event without a type is about its call too");
+    assert_eq!(asked.lock().unwrap().last(), Some(&json!("c")));
+}
+
+#[tokio::test]
+async fn an_always_to_one_call_covers_that_call_and_no_other() {
+    let (session, asked) = generic_gate("Allow always").await;
+    let hub = session.coordinator();
+    for (tool, input, allowed) in
+        [("bash", "a", true), ("bash", "a", true), ("bash", "b", false), ("rm", "a", true)]
+    {
+        let (tool_name, tool_input) = (tool.to_owned(), json!(input));
+        let told = hub.emit(ToolPre { tool_name, tool_input, ..ToolPre::default() }).await;
+        assert_eq!(told.denied().is_none(), allowed, "{tool} {input}");
+    }
+    assert_eq!(
+        *asked.lock().unwrap(),
+        [json!("a"), json!("b"), json!("a")],
+        "the second `bash a` was not asked"
+    );
+}
+
+#[tokio::test]
+async fn a_question_says_how_dangerous_the_tool_declares_to_be() {
+    use amplifier_protocol::tool::Effects;
+    let reads = tool("look", Effects::READS, |_, _| async { Ok(json!(1)) });
+    let writes = tool("write", Effects::WRITES, |_, _| async { Ok(json!(1)) });
+    let gate = answering(HookResult::ask("Allow?"));
+    let stage = Stage::new().tool(reads).tool(writes).hook("gate", on("tool:pre"), gate);
+    let session = stage.open().await;
+    for name in ["look", "write", "unheard_of"] {
+        session.coordinator().emit(ToolPre { tool_name: name.to_owned(), ..ToolPre::default() }).await;
+    }
+    let told = stage.ear.payloads("approval:required");
+    let levels: Vec<_> = told.iter().map(|told| told["risk_level"].clone()).collect();
+    assert_eq!(levels, [json!("low"), json!("medium"), json!("high")]);
+}
+
+/// The events of a name that a journal holds.
+fn kept(journal: &MemoryJournal, wanted: &str) -> Vec<serde_json::Value> {
+    let records = journal.records().into_iter();
+    let events = records.filter_map(|record| match record.body {
+        amplifier_protocol::record::RecordBody::Event { name, data } => Some((name, data)),
+        _ => None,
+    });
+    events.filter(|(name, _)| name.as_str() == wanted).map(|(_, data)| data).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_nobody_could_be_shown_is_kept_in_the_journal() {
+    struct Hung;
+
+    #[async_trait::async_trait]
+    impl amplifier_core::contracts::DisplaySystem for Hung {
+        async fn show_message(&self, _message: amplifier_core::contracts::DisplayMessage) {
+            std::future::pending().await
+        }
+    }
+
+    let journal = MemoryJournal::default();
+    let session = Stage::new().builder().journal(Arc::new(journal.clone())).open().await.unwrap();
+    let said = || HookResult::proceed().showing("mind the gap", MessageLevel::Warning);
+    process(&session, said()).await;
+    let expected = json!({"message": "mind the gap", "level": "warning", "source": "hook:lint"});
+    assert_eq!(kept(&journal, "user:notification"), std::slice::from_ref(&expected));
+    session.coordinator().set_display_system(Some(Arc::new(Hung)));
+    process(&session, said()).await;
+    assert_eq!(kept(&journal, "user:notification"), [expected.clone(), expected.clone()]);
+    session.coordinator().set_display_system(Some(Arc::new(Screen::default())));
+    process(&session, said()).await;
+    assert_eq!(kept(&journal, "user:notification").len(), 2, "what was shown needs no trace");
+}
+
+#[tokio::test]
+async fn every_injection_leaves_a_trace_also_one_that_no_message_keeps() {
+    let journal = MemoryJournal::default();
+    let session = Stage::new().builder().journal(Arc::new(journal.clone())).open().await.unwrap();
+    process(&session, passing("for one request")).await;
+    process(&session, lasting("for good")).await;
+    let trace = |bytes: u64, tokens: u64, ephemeral: bool| json!({"hook": "lint", "event": "tool:pre", "role": "user", "bytes": bytes, "tokens": tokens, "ephemeral": ephemeral});
+    assert_eq!(kept(&journal, "hook:injected"), [trace(15, 3, true), trace(8, 2, false)]);
+}
+
+#[tokio::test]
+async fn a_reason_is_carried_whatever_the_action() {
+    let said = |action: HookResult, reason: &str| HookResult { reason: Some(reason.to_owned()), ..action };
+    let stage = Stage::new()
+        .hook("a", on("tool:pre"), answering(said(HookResult::proceed(), "looked fine")))
+        .hook("b", on("tool:pre"), answering(said(HookResult::ask("Allow?"), "it writes")));
+    let session = stage.open().await;
+    let joined = session.coordinator().dispatch_for_remote(PRE, map(json!({"tool_name": "t"}))).await;
+    assert_eq!(joined.reason.as_deref(), Some("looked fine; it writes"));
+}

@@ -372,3 +372,50 @@ async fn a_call_that_is_given_up_is_recorded_as_failed() {
     let last = journal.records().pop().unwrap();
     assert!(matches!(last.body, RecordBody::CallFinished { outcome: CallOutcome::Failed { .. }, .. }));
 }
+
+#[tokio::test]
+async fn what_children_spent_outlives_a_restart_and_is_counted_once() {
+    let (journal, of_child) = (MemoryJournal::default(), MemoryJournal::default());
+    let spending = provider("m", |_, _| async {
+        let usage = Usage { cost_usd: Some("0.25".parse().unwrap()), ..Usage::new(60, 50) };
+        Ok(ChatResponse { usage: Some(usage), ..ChatResponse::text("rich") })
+    });
+    let stage = Stage::new().session(json!({"limits": {"cost_usd": "0.7", "spawns": 3}})).provider(spending);
+    let call = |session: amplifier_core::session::Session| async move {
+        let request = ChatRequest::new(Vec::new());
+        session.coordinator().call_provider("m", request, DeltaSink::default()).await
+    };
+    let mut plan = stage.mount_plan();
+    plan.session.limits = serde_json::Map::new();
+    let parent = stage.builder().journal(Arc::new(journal.clone())).open().await.unwrap();
+    let open = |parent: &amplifier_core::session::Session| parent.child(plan.clone());
+    let child = open(&parent).journal(Arc::new(of_child.clone())).open().await.unwrap();
+    let grandchild = open(&child).open().await.unwrap();
+    call(grandchild).await.unwrap();
+    // Killed here: only what the parent was told so far is left.
+    let survived = replay(&journal.records()).spent;
+    assert_eq!(
+        (survived.cost_nanos, survived.tokens, survived.steps, survived.spawns),
+        (250_000_000, 110, 1, 2)
+    );
+
+    call(child.clone()).await.unwrap();
+    child.cleanup().await;
+    let total = parent.coordinator().ledger().statement().total;
+    let history = replay(&journal.records());
+    assert_eq!(history.spent, total, "the journal tells what the ledger knows");
+    assert_eq!((total.cost_nanos, total.spawns), (500_000_000, 2));
+    let earlier = replay(&of_child.records());
+    assert_eq!(earlier.spent.cost_nanos, 500_000_000);
+
+    // The child goes on in the same process: what it spent before is in the books above already.
+    let again = open(&parent).session_id(child.id().clone()).resume(earlier).open().await.unwrap();
+    assert_eq!(again.coordinator().ledger().statement().total.cost_nanos, 500_000_000);
+    assert_eq!(parent.coordinator().ledger().statement().total.cost_nanos, 500_000_000);
+    parent.cleanup().await;
+
+    let resumed = stage.builder().resume(history).open().await.unwrap();
+    call(resumed.clone()).await.unwrap();
+    let refused = call(resumed).await.unwrap_err().to_string();
+    assert!(refused.contains("limit of $0.7 cost") && refused.contains("earlier $0.5"), "{refused}");
+}

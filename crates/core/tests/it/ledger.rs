@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::contracts::{DeltaSink, TurnError};
-use amplifier_core::ledger::{Ledger, Reservation};
+use amplifier_core::ledger::{Admission, Ledger, Reservation};
 use amplifier_core::session::{ExecuteError, OpenFault};
 use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::spend::{Amounts, Limits, Unit};
 use amplifier_protocol::status::SessionState;
 use amplifier_protocol::tool::ToolCall;
-use amplifier_protocol::usage::Usage;
+use amplifier_protocol::usage::{Usage, Usd};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -393,4 +393,145 @@ async fn parallel_calls_of_one_turn_together_stay_within_the_limit() {
         done += usize::from(call.await.unwrap().is_ok());
     }
     assert_eq!((done, hub.ledger().statement().total.tool_calls), (3, 3));
+}
+
+/// A model call that runs: in which session, and what it will have cost.
+type Running = (Reservation, u64);
+
+/// Begins a call that cannot tell what it will cost; true unless it must wait or is refused.
+fn begin(
+    ledger: &Ledger,
+    cost: u64,
+    running: &mut Vec<Running>,
+) -> Result<bool, amplifier_core::ledger::LimitReached> {
+    match ledger.admit("p", Amounts { steps: 1, ..Amounts::default() })? {
+        Admission::Now(held) => {
+            running.push((held, cost));
+            Ok(true)
+        }
+        Admission::Later(_) => Ok(false),
+    }
+}
+
+fn dollars(nanos: u64) -> Limits {
+    Limits { cost_usd: Some(Usd::from_nanos(nanos)), ..Limits::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    /// Calls reserve nothing of what they will cost, run side by side in a parent and its children, and settle in any
+    /// order. Each session has calls of a size of its own, up to eight times that of another.
+    #[test]
+    fn calls_that_cost_more_than_they_reserved_pass_a_limit_by_one_call_at_most_although_they_run_side_by_side(
+        limit in 1..400u64,
+        sizes in prop::collection::vec(1..=8u64, 1..5),
+        steps in prop::collection::vec((any::<usize>(), 0..=1u64, any::<bool>()), 1..120),
+    ) {
+        let parent = root(dollars(limit));
+        let mut sessions = vec![parent.clone()];
+        for n in 1..sizes.len() {
+            sessions.push(parent.child(format!("c{n}").parse().unwrap(), Limits::default()).unwrap());
+        }
+        let (mut running, mut largest) = (Vec::<Running>::new(), 0);
+        for (which, grown, ends) in steps {
+            if ends && !running.is_empty() {
+                let at = which % running.len();
+                let (held, cost) = running.swap_remove(at);
+                held.settle(Amounts { steps: 1, cost_nanos: cost, tokens: 1, ..Amounts::default() });
+                largest = largest.max(cost);
+            } else {
+                let at = which % sizes.len();
+                let idle = running.is_empty();
+                let spent = parent.statement().total.cost_nanos;
+                match begin(&sessions[at], sizes[at] * (1 + grown), &mut running) {
+                    Ok(begun) => prop_assert!(spent < limit && (begun || !idle), "who is alone need not wait"),
+                    Err(_) => prop_assert!(spent >= limit, "refused although something is left"),
+                }
+            }
+            let spent = parent.statement().total.cost_nanos;
+            prop_assert!(spent < limit + largest.max(1), "{spent} of {limit}, the largest call was {largest}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_must_wait_begins_when_another_has_ended_and_a_used_up_limit_refuses_it() {
+    let ledger = root(dollars(100));
+    let mut running = Vec::new();
+    assert!(begin(&ledger, 60, &mut running).unwrap(), "nothing is known yet: alone");
+    assert!(!begin(&ledger, 60, &mut running).unwrap(), "nothing is known yet: not two");
+    let asked = Amounts { steps: 1, ..Amounts::default() };
+    let waits = ledger.admit_later("p", asked);
+    let ends = async {
+        settle().await;
+        let (held, cost) = running.pop().unwrap();
+        held.settle(Amounts { steps: 1, cost_nanos: cost, ..Amounts::default() });
+    };
+    let (admitted, ()) = tokio::join!(waits, ends);
+    admitted.unwrap().settle(Amounts { steps: 1, cost_nanos: 60, ..Amounts::default() });
+    let refused = ledger.admit_later("p", asked).await.map(drop).unwrap_err();
+    assert_eq!((refused.unit, refused.used), (Unit::CostNanos, 120), "one call over, not more");
+}
+
+/// Five children, each of which makes two calls of ten cents at once with the others, under a limit of 35 cents.
+#[tokio::test(start_paused = true)]
+async fn children_that_call_side_by_side_pass_their_parents_limit_on_money_by_one_call() {
+    let spending = provider("m", |_, _| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let usage = Usage { cost_usd: Some("0.1".parse().unwrap()), ..Usage::new(10, 10) };
+        Ok(ChatResponse { usage: Some(usage), ..ChatResponse::text("rich") })
+    });
+    let stage = Stage::new().session(json!({"limits": {"cost_usd": "0.35"}})).provider(spending);
+    let parent = stage.open().await;
+    let mut plan = stage.mount_plan();
+    plan.session.limits = serde_json::Map::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let child = parent.child(plan.clone()).open().await.unwrap();
+        tasks.spawn(async move {
+            for _ in 0..2 {
+                let request = ChatRequest::new(Vec::new());
+                child.coordinator().call_provider("m", request, DeltaSink::default()).await?;
+            }
+            Ok::<_, amplifier_core::coordinator::CallError>(())
+        });
+    }
+    let ends = tasks.join_all().await;
+    assert!(ends.iter().any(|end| end.is_err()), "the limit was met");
+    let spent = parent.coordinator().ledger().statement().total.cost_nanos;
+    assert_eq!(spent, 400_000_000, "one call over 35 cents and not five");
+}
+
+#[tokio::test]
+async fn absurd_numbers_of_a_provider_are_counted_as_very_many_and_break_nothing() {
+    let absurd = provider("m", |_, _| async {
+        let usage = Usage { cache_write_tokens: Some(u64::MAX), ..Usage::new(u64::MAX, u64::MAX) };
+        Ok(ChatResponse { usage: Some(usage), ..ChatResponse::text("rich") })
+    });
+    let session = Stage::new().provider(absurd).open().await;
+    for _ in 0..2 {
+        let request = ChatRequest::new(Vec::new());
+        session.coordinator().call_provider("m", request, DeltaSink::default()).await.unwrap();
+    }
+    let status = session.status();
+    assert_eq!((status.total_input_tokens, status.total_output_tokens), (u64::MAX, u64::MAX));
+    assert_eq!(session.coordinator().ledger().statement().total.tokens, u64::MAX);
+}
+
+#[test]
+fn what_a_running_call_may_cost_makes_other_calls_wait_and_refuses_nothing_else() {
+    let parent = root(dollars(100));
+    let call = Amounts { steps: 1, ..Amounts::default() };
+    let mut running = Vec::new();
+    assert!(begin(&parent, 30, &mut running).unwrap());
+    let (held, cost) = running.pop().unwrap();
+    held.settle(Amounts { steps: 1, cost_nanos: cost, ..Amounts::default() });
+    let child = parent.child("child".parse().unwrap(), Limits::default()).unwrap();
+    assert!(begin(&child, 30, &mut running).unwrap(), "its first, alone, and taken for more than is left");
+    assert!(!begin(&parent, 30, &mut running).unwrap());
+    // What `tool-task` does to see whether there is room for an agent.
+    parent.reserve("tool-task", Amounts { spawns: 1, ..call }).unwrap().release();
+    assert_eq!(parent.statement().reserved, call);
+    drop(running);
+    assert_eq!(parent.statement().total.cost_nanos, 30, "a guess is never booked");
 }

@@ -434,6 +434,37 @@ async fn ready_callbacks_run_after_every_mount_in_mounting_order_and_one_failure
 }
 
 #[tokio::test]
+async fn a_module_that_was_mounted_before_is_called_ready_in_every_session() {
+    let diary = Diary::default();
+    let stage = Stage::new().module(ready("tool-a", ModuleKind::Tool, &diary, Ok(())));
+    let loader = Arc::new(stage.loader.clone().finder(Arc::new(stage.shelf.clone())));
+    let open = || {
+        amplifier_core::session::SessionBuilder::new(
+            stage.mount_plan(),
+            Arc::clone(&loader),
+            Arc::clone(&stage.clock),
+        )
+        .open()
+    };
+    let (first, second) = (open().await.unwrap(), open().await.unwrap());
+    assert_ne!(first.id(), second.id());
+    assert_eq!(diary.count("ready tool-a, 1 tools"), 2);
+}
+
+#[tokio::test]
+async fn a_resolver_that_knows_no_such_module_does_not_take_the_near_names_away() {
+    let stage = Stage::new().on_shelf(module("tool-filesystem", ModuleKind::Tool, |_, _| Ok(Mounted::Ready)));
+    let stage = stage.entry(ModuleKind::Tool, json!({"module": "tool-filesystm"}));
+    let resolver = Arc::new(ShelfResolver { shelf: stage.shelf.clone(), hints: Arc::default() });
+    let session = stage.builder().resolver(resolver).open().await.unwrap();
+    let failed = session.report().failed().next().unwrap().to_string();
+    assert!(
+        failed.contains("did you mean `tool-filesystem`?") && failed.contains("tried resolver"),
+        "{failed}"
+    );
+}
+
+#[tokio::test]
 async fn a_childs_ready_callbacks_are_done_before_its_fork_is_told() {
     let diary = Diary::default();
     let noted = diary.clone();

@@ -463,3 +463,64 @@ async fn free_state_belongs_to_the_session_and_lasts_over_turns() {
     stage.open().await.execute("x").await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [1, 2, 1]);
 }
+
+/// A session whose turn waits until it is told to stop.
+fn obedient() -> Stage {
+    Stage::new().orchestrator(orchestrator(|_, cx| async move {
+        cx.coordinator.cancel().cancelled(CancelLevel::Graceful).await;
+        Ok("stopped".to_owned())
+    }))
+}
+
+async fn until_it_runs(session: &amplifier_core::session::Session) {
+    while session.status().turns == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_is_told_once_whoever_raised_the_token() {
+    let stage = obedient();
+    let session = stage.open().await;
+    for round in 1..=2 {
+        let turn = tokio::spawn({
+            let session = session.clone();
+            async move { session.execute("x").await }
+        });
+        while session.status().turns < round {
+            tokio::task::yield_now().await;
+        }
+        session.coordinator().cancel().request_graceful();
+        turn.await.unwrap().unwrap();
+        let names = stage.ear.names();
+        let told: Vec<_> = names.iter().filter(|name| name.starts_with("cancel:")).collect();
+        assert_eq!(told, ["cancel:requested", "cancel:completed"].repeat(usize::try_from(round).unwrap()));
+        assert_eq!(stage.ear.payloads("cancel:requested").last().unwrap()["state"], "graceful");
+        session.reset_cancel();
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_that_comes_from_a_parent_stands_in_the_childs_own_log() {
+    let stage = obedient();
+    let parent = stage.open().await;
+    let journal = MemoryJournal::default();
+    let child = parent.child(stage.mount_plan()).journal(Arc::new(journal.clone())).open().await.unwrap();
+    let turn = tokio::spawn({
+        let child = child.clone();
+        async move { child.execute("x").await }
+    });
+    until_it_runs(&child).await;
+    parent.cancel(CancelLevel::Graceful).await;
+    turn.await.unwrap().unwrap();
+    let told: Vec<_> = journal
+        .records()
+        .into_iter()
+        .filter_map(|record| match record.body {
+            amplifier_protocol::record::RecordBody::Event { name, .. } => Some(name.to_string()),
+            _ => None,
+        })
+        .filter(|name| name.starts_with("cancel:"))
+        .collect();
+    assert_eq!(told, ["cancel:requested", "cancel:completed"]);
+}

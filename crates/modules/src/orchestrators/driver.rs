@@ -158,7 +158,7 @@ impl Turn<'_> {
                 Next::Ask(round) => self.ask(round).await,
                 // Boxed: a turn without tools should not carry their size.
                 Next::RunTools(calls) => Box::pin(self.run_tools(calls)).await,
-                Next::End(ending) => return ending,
+                Next::End(ending) => return *ending,
             };
         }
     }

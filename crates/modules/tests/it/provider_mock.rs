@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amplifier_core::contracts::TurnError;
 use amplifier_core::session::ExecuteError;
-use amplifier_protocol::event::LlmResponse;
+use amplifier_protocol::event::{LlmResponse, ProviderResponse};
 use amplifier_protocol::llm_error::LlmErrorKind;
 use amplifier_testing::{EchoTool, TestSession};
 use serde_json::{Value, json};
@@ -78,7 +78,10 @@ async fn failures_delays_and_usage_are_as_scripted() {
     assert_eq!(session.status().total_input_tokens, 7);
     let told = session.recorder().of::<LlmResponse>();
     assert_eq!(told.iter().map(|told| told.status.as_str()).collect::<Vec<_>>(), ["error", "ok"]);
-    assert_eq!(told[1].usage.as_ref().unwrap().total_tokens, 9);
+    let sent = &session.recorder().events("llm:response")[1].1["usage"];
+    assert_eq!(*sent, json!({"input_tokens": 7, "output_tokens": 2}), "a total is not told on the wire");
+    let told = session.recorder().of::<ProviderResponse>();
+    assert_eq!(told[0].usage.as_ref().unwrap().total_tokens, 9);
 }
 
 #[tokio::test]

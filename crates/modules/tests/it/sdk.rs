@@ -307,7 +307,7 @@ async fn a_turn_with_reasoning_and_tools_is_one_that_openais_client_would_have_h
     for key in ["id", "summary", "encrypted_content"] {
         assert_eq!(items[at][key], reasoning[key], "{key}");
     }
-    let told = session.recorder().of::<amplifier_protocol::event::LlmResponse>();
+    let told = session.recorder().of::<amplifier_protocol::event::ProviderResponse>();
     let usage = serde_json::to_value(told[0].usage.as_ref().unwrap()).unwrap();
     assert_eq!(
         usage,
@@ -396,7 +396,7 @@ async fn chat_completions_in_one_piece_and_in_a_shape_are_asked_for_as_openais_t
                 json!([{"type": "text", "text": "{\"answer\": 42}"}])
             ]
         );
-        let told = session.recorder().of::<amplifier_protocol::event::LlmResponse>();
+        let told = session.recorder().of::<amplifier_protocol::event::ProviderResponse>();
         assert_eq!(told[0].usage.as_ref().map(|usage| usage.total_tokens), Some(10));
     }
 }

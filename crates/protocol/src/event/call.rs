@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Event, KERNEL};
+use crate::hook::InjectionRole;
 
 /// A call has been running for longer than expected. It is not over: it may still answer, or meet its deadline.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +16,7 @@ pub struct CallStalled {
     pub operation: String,
     /// How long it has been running.
     pub waited_ms: u64,
-    /// When it will be given up.
+    /// When it will be given up; 0 for a turn that only a cancel ends.
     pub deadline_ms: u64,
 }
 
@@ -39,6 +40,29 @@ pub struct HookFailed {
 
 impl Event for HookFailed {
     const NAME: &'static str = "hook:failed";
+    const EMITTER: &'static str = KERNEL;
+}
+
+/// A hook told the model something. Recorded for each injection that was let in, so that also those leave a trace that no
+/// message keeps.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HookInjected {
+    /// The hook.
+    pub hook: String,
+    /// The event it answered.
+    pub event: String,
+    /// In whose name it speaks.
+    pub role: InjectionRole,
+    /// How many bytes.
+    pub bytes: u64,
+    /// How many tokens, estimated.
+    pub tokens: u64,
+    /// Whether it was for the next model call only.
+    pub ephemeral: bool,
+}
+
+impl Event for HookInjected {
+    const NAME: &'static str = "hook:injected";
     const EMITTER: &'static str = KERNEL;
 }
 

@@ -1,7 +1,8 @@
 //! Events on the wire to a model, and the answer as it forms.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{ErrorInfo, Event, LOOP, PROVIDER};
@@ -54,8 +55,8 @@ pub struct LlmResponse {
     /// Joins request, response and retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// What it consumed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What it consumed, without `total_tokens`: services disagree on what a total counts.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "without_total")]
     pub usage: Option<Usage>,
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +64,14 @@ pub struct LlmResponse {
     /// The whole answer, when asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
+}
+
+fn without_total<S: Serializer>(usage: &Option<Usage>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut written = serde_json::to_value(usage).map_err(S::Error::custom)?;
+    if let Value::Object(counts) = &mut written {
+        counts.shift_remove("total_tokens");
+    }
+    written.serialize(serializer)
 }
 
 impl Event for LlmResponse {

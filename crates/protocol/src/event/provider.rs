@@ -75,6 +75,9 @@ pub struct ProviderError {
     /// The HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_code: Option<u16>,
+    /// Joins request, response and retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 impl Event for ProviderError {
@@ -100,6 +103,9 @@ pub struct ProviderRetry {
     pub error_type: String,
     /// What happened.
     pub error_message: String,
+    /// Joins request, response and retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 impl Event for ProviderRetry {
@@ -136,6 +142,9 @@ pub struct ProviderThrottle {
     /// Seconds to wait.
     #[serde(default)]
     pub delay: f64,
+    /// Joins request, response and retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 impl Event for ProviderThrottle {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{APP, Event, KERNEL};
 use crate::ids::{ModuleId, SessionId};
 use crate::module_info::ModuleKind;
+use crate::spend::Amounts;
 use crate::status::{SessionState, SessionStatus};
 
 /// A session runs its first turn. Emitted once in a session's life.
@@ -200,4 +201,19 @@ pub struct SessionRewound {
 impl Event for SessionRewound {
     const NAME: &'static str = "session:rewound";
     const EMITTER: &'static str = APP;
+}
+
+/// A child spent something. It stands in the journal of every session above, so that a limit on all of them together
+/// outlives a restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionChildSpent {
+    /// The child.
+    pub child: SessionId,
+    /// What it and its own children spent since this was last told.
+    pub spent: Amounts,
+}
+
+impl Event for SessionChildSpent {
+    const NAME: &'static str = "session:child_spent";
+    const EMITTER: &'static str = KERNEL;
 }

@@ -1,6 +1,7 @@
 //! The host's side of a turn that runs elsewhere: answers what the loop asks of the kernel.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,28 +23,33 @@ use crate::sync::lock;
 
 /// The turns that run elsewhere now, by their numbers on the wire.
 #[derive(Default)]
-pub(super) struct Callbacks(Mutex<HashMap<u64, Arc<LocalKernel>>>);
+pub(super) struct Callbacks {
+    open: Mutex<HashMap<u64, Arc<LocalKernel>>>,
+    // One wire may serve many sessions, so turns have numbers of their own on it.
+    last: AtomicU64,
+}
 
 /// A turn that can be called back; closed when dropped.
 pub(super) struct OpenTurn<'a> {
     callbacks: &'a Callbacks,
-    turn: u64,
+    pub(super) turn: u64,
 }
 
 impl Drop for OpenTurn<'_> {
     fn drop(&mut self) {
-        lock(&self.callbacks.0).remove(&self.turn);
+        lock(&self.callbacks.open).remove(&self.turn);
     }
 }
 
 impl Callbacks {
-    pub(super) fn open(&self, turn: u64, kernel: LocalKernel) -> OpenTurn<'_> {
-        lock(&self.0).insert(turn, Arc::new(kernel));
+    pub(super) fn open(&self, kernel: LocalKernel) -> OpenTurn<'_> {
+        let turn = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        lock(&self.open).insert(turn, Arc::new(kernel));
         OpenTurn { callbacks: self, turn }
     }
 
     fn kernel(&self, turn: u64) -> Result<Arc<LocalKernel>, RpcError> {
-        let kernel = lock(&self.0).get(&turn).cloned();
+        let kernel = lock(&self.open).get(&turn).cloned();
         kernel.ok_or_else(|| RpcError::new(code::INVALID_PARAMS, format!("turn {turn} is not running")))
     }
 }

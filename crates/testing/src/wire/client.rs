@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use super::callbacks::{Complete, Emit, ExecuteTool, OfCapability, OfTurn, Process};
 use super::context::RemoteContext;
+use super::line::Line;
 use super::peer::{Peer, Watch};
 use super::provider::Streaming;
 use super::serve::own_error;
@@ -72,7 +73,7 @@ impl Kernel for Client {
     }
 
     fn context(&self) -> Arc<dyn ContextManager> {
-        Arc::new(RemoteContext { peer: Arc::clone(&self.peer), turn: Some(self.turn) })
+        Arc::new(RemoteContext { line: Line::whole(Arc::clone(&self.peer)), turn: Some(self.turn) })
     }
 
     async fn emit(&self, event: EventName, data: Map<String, Value>) -> Result<HookResult, TurnError> {

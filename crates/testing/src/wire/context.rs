@@ -10,18 +10,28 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::line::Line;
 use super::peer::{Peer, Watch};
 use super::serve::{Answer, Incoming, Nothing, Serve, outcome, own_error};
 
 /// The same context, at the other end of a wire.
 pub fn context(context: Arc<dyn ContextManager>) -> Arc<dyn ContextManager> {
-    let peer = Peer::connect(Arc::new(Nothing), Arc::new(Server(context)));
-    Arc::new(RemoteContext { peer, turn: None })
+    at(Line::whole(Peer::connect(Arc::new(Nothing), served(context))))
+}
+
+/// The context that is served there.
+pub(super) fn at(line: Line) -> Arc<dyn ContextManager> {
+    Arc::new(RemoteContext { line, turn: None })
+}
+
+/// Serves a context.
+pub(super) fn served(context: Arc<dyn ContextManager>) -> Arc<dyn Serve> {
+    Arc::new(Server(context))
 }
 
 /// A context that is asked over a wire.
 pub(super) struct RemoteContext {
-    pub(super) peer: Arc<Peer>,
+    pub(super) line: Line,
     pub(super) turn: Option<u64>,
 }
 
@@ -55,7 +65,7 @@ impl RemoteContext {
         method: &str,
         params: &impl Serialize,
     ) -> Result<R, ContextError> {
-        let answer = self.peer.call(method, params, Watch::default()).await;
+        let answer = self.line.call(method, params, Watch::default()).await;
         answer.map_err(|error| own_error(error, |message| ContextError::NoAnswer { message }))
     }
 }

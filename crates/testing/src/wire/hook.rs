@@ -6,15 +6,26 @@ use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
 use amplifier_protocol::hook::HookResult;
 use async_trait::async_trait;
 
+use super::line::Line;
 use super::peer::{Peer, Watch};
 use super::serve::{Answer, Incoming, Nothing, Serve, outcome, own_error};
 
 /// The same handler, at the other end of a wire.
 pub fn hook(handler: Arc<dyn HookHandler>) -> Arc<dyn HookHandler> {
-    Arc::new(Proxy(Peer::connect(Arc::new(Nothing), Arc::new(Server(handler)))))
+    at(Line::whole(Peer::connect(Arc::new(Nothing), served(handler))))
 }
 
-struct Proxy(Arc<Peer>);
+/// The handler that is served there.
+pub(super) fn at(line: Line) -> Arc<dyn HookHandler> {
+    Arc::new(Proxy(line))
+}
+
+/// Serves a handler.
+pub(super) fn served(handler: Arc<dyn HookHandler>) -> Arc<dyn Serve> {
+    Arc::new(Server(handler))
+}
+
+struct Proxy(Line);
 
 #[async_trait]
 impl HookHandler for Proxy {

@@ -1,7 +1,6 @@
 //! The orchestrator contract over a wire: `orchestrator.execute`, with the kernel's callbacks inside the call.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use amplifier_core::contracts::{Orchestrator, Prompt, TurnCx, TurnError};
 use async_trait::async_trait;
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::callbacks::Callbacks;
 use super::client::Client;
+use super::line::Line;
 use super::peer::{Peer, Watch};
 use super::serve::{Answer, Incoming, Serve, outcome, own_error};
 use crate::kernel::{KernelLoop, LocalKernel};
@@ -16,8 +16,18 @@ use crate::kernel::{KernelLoop, LocalKernel};
 /// A loop that runs at the other end of a wire and calls back by name.
 pub fn orchestrator(far: Arc<dyn KernelLoop>) -> Arc<dyn Orchestrator> {
     let callbacks = Arc::new(Callbacks::default());
-    let peer = Peer::connect(callbacks.clone(), Arc::new(Server(far)));
-    Arc::new(Proxy { peer, callbacks, next: AtomicU64::new(1) })
+    let line = Line::whole(Peer::connect(callbacks.clone(), served(far)));
+    at(line, callbacks)
+}
+
+/// The loop that is served there; it calls back what is served here.
+pub(super) fn at(line: Line, callbacks: Arc<Callbacks>) -> Arc<dyn Orchestrator> {
+    Arc::new(Proxy { line, callbacks })
+}
+
+/// Serves a loop.
+pub(super) fn served(far: Arc<dyn KernelLoop>) -> Arc<dyn Serve> {
+    Arc::new(Server(far))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -27,19 +37,17 @@ struct Execute {
 }
 
 struct Proxy {
-    peer: Arc<Peer>,
+    line: Line,
     callbacks: Arc<Callbacks>,
-    next: AtomicU64,
 }
 
 #[async_trait]
 impl Orchestrator for Proxy {
     async fn execute(&self, prompt: Prompt, cx: &TurnCx) -> Result<String, TurnError> {
-        // One loop may serve many sessions, so turns have numbers of their own on the wire.
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let _open = self.callbacks.open(turn, LocalKernel(cx.clone()));
+        let open = self.callbacks.open(LocalKernel(cx.clone()));
         let watch = Watch { cancel: cx.coordinator.cancel().clone(), ..Watch::default() };
-        let answer = self.peer.call("orchestrator.execute", &Execute { turn, prompt }, watch).await;
+        let answer =
+            self.line.call("orchestrator.execute", &Execute { turn: open.turn, prompt }, watch).await;
         answer.map_err(|error| own_error(error, |message| TurnError::Broken { message }))
     }
 }

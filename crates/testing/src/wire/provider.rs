@@ -11,14 +11,24 @@ use amplifier_protocol::tool::ToolCall;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::line::Line;
 use super::peer::{Peer, Watch};
 use super::serve::{Answer, Incoming, Nothing, Serve, no_pieces, outcome, own_error, raw};
 
 /// The same provider, at the other end of a wire.
 pub async fn provider(provider: Arc<dyn Provider>) -> Result<Arc<dyn Provider>, RpcError> {
-    let peer = Peer::connect(Arc::new(Nothing), Arc::new(Server(provider)));
-    let description = peer.call("provider.describe", &(), Watch::default()).await?;
-    Ok(Arc::new(Proxy { peer, description }))
+    at(Line::whole(Peer::connect(Arc::new(Nothing), served(provider)))).await
+}
+
+/// The provider that is served there.
+pub(super) async fn at(line: Line) -> Result<Arc<dyn Provider>, RpcError> {
+    let description = line.call("provider.describe", &(), Watch::default()).await?;
+    Ok(Arc::new(Proxy { line, description }))
+}
+
+/// Serves a provider.
+pub(super) fn served(provider: Arc<dyn Provider>) -> Arc<dyn Serve> {
+    Arc::new(Server(provider))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,7 +60,7 @@ impl Streaming {
 }
 
 struct Proxy {
-    peer: Arc<Peer>,
+    line: Line,
     description: Description,
 }
 
@@ -69,7 +79,7 @@ impl Provider for Proxy {
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, LlmError> {
-        let answer = self.peer.call("provider.list_models", &(), Watch::default()).await;
+        let answer = self.line.call("provider.list_models", &(), Watch::default()).await;
         answer.map_err(|error| own_error(error, broken))
     }
 
@@ -77,7 +87,7 @@ impl Provider for Proxy {
         let stream = Streaming::of(&cx.deltas);
         let params = Complete { request_id: cx.request_id.clone(), request, stream };
         let (cancel, deltas, pulse) = (cx.cancel.clone(), cx.deltas.clone(), cx.pulse.clone());
-        let answer = self.peer.call("provider.complete", &params, Watch { cancel, deltas, pulse }).await;
+        let answer = self.line.call("provider.complete", &params, Watch { cancel, deltas, pulse }).await;
         answer.map_err(|error| own_error(error, broken))
     }
 

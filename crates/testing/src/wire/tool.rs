@@ -9,14 +9,24 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::line::Line;
 use super::peer::{Peer, Watch};
 use super::serve::{Answer, Incoming, Nothing, Serve, no_pieces, outcome, own_error, raw};
 
 /// The same tool, at the other end of a wire.
 pub async fn tool(tool: Arc<dyn Tool>) -> Result<Arc<dyn Tool>, RpcError> {
-    let peer = Peer::connect(Arc::new(Nothing), Arc::new(Server(tool)));
-    let description = peer.call("tool.describe", &(), Watch::default()).await?;
-    Ok(Arc::new(Proxy { peer, description }))
+    at(Line::whole(Peer::connect(Arc::new(Nothing), served(tool)))).await
+}
+
+/// The tool that is served there.
+pub(super) async fn at(line: Line) -> Result<Arc<dyn Tool>, RpcError> {
+    let description = line.call("tool.describe", &(), Watch::default()).await?;
+    Ok(Arc::new(Proxy { line, description }))
+}
+
+/// Serves a tool.
+pub(super) fn served(tool: Arc<dyn Tool>) -> Arc<dyn Serve> {
+    Arc::new(Server(tool))
 }
 
 /// What is read once: the contract's answers that cannot wait.
@@ -33,7 +43,7 @@ struct Execute {
 }
 
 struct Proxy {
-    peer: Arc<Peer>,
+    line: Line,
     description: Description,
 }
 
@@ -50,7 +60,7 @@ impl Tool for Proxy {
     async fn execute(&self, input: Value, cx: &ToolCx) -> Result<Value, ToolFailure> {
         let params = Execute { call_id: cx.call_id.clone(), input };
         let watch = Watch { cancel: cx.cancel.clone(), pulse: cx.pulse.clone(), ..Watch::default() };
-        let answer = self.peer.call("tool.execute", &params, watch).await;
+        let answer = self.line.call("tool.execute", &params, watch).await;
         answer.map_err(|error| own_error(error, ToolFailure::new))
     }
 }

@@ -11,4 +11,5 @@
 mod fakes;
 mod native;
 mod wire;
+mod wire_module;
 mod wrong;

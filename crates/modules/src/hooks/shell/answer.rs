@@ -107,7 +107,9 @@ impl Said {
             HookAction::Modify => self.changed(event, &specific),
             _ => None,
         };
-        HookResult { action, data, message, suppress_output: self.suppress_output, extra: Map::new() }
+        let suppress_output = self.suppress_output;
+        // What a command gave as its reason is in the action already, as the denial or the question.
+        HookResult { action, data, message, reason: None, suppress_output, extra: Map::new() }
     }
 
     fn softer(&self, event: &HookEvent, specific: &Specific) -> HookAction {

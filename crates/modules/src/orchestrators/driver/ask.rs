@@ -52,7 +52,8 @@ impl Turn<'_> {
         let carried = std::mem::take(&mut self.ephemeral);
         loop {
             let mut chosen = self.provider()?;
-            let announced = self.announce(&chosen.name, round).await;
+            let offered = chosen.model();
+            let announced = self.announce(&chosen, round).await;
             if let Some(reason) = announced.denied() {
                 return Ok(Happened::Denied { reason: reason.to_owned() });
             }
@@ -65,7 +66,8 @@ impl Turn<'_> {
             let mut injections = carried.clone();
             injections.extend(items(announced.ephemeral));
             let mut request = self.request(&chosen, round.purpose, injections).await?;
-            request.model = announced.event.model;
+            // Only what a hook chose is asked for: the provider knows its own model best.
+            request.model = announced.event.model.filter(|model| chosen_by_hook(model, &offered));
             let mut blocks = Blocks::default();
             match self.call(&chosen.name, request, &mut blocks).await {
                 Ok(response) => return self.hear(&chosen, response, blocks, round.purpose).await,
@@ -111,9 +113,10 @@ impl Turn<'_> {
         Ok(())
     }
 
-    async fn announce(&self, provider: &str, round: Round) -> Emitted<ProviderRequest> {
+    async fn announce(&self, chosen: &Chosen, round: Round) -> Emitted<ProviderRequest> {
         let announced = ProviderRequest {
-            provider: provider.to_owned(),
+            provider: chosen.name.clone(),
+            model: chosen.model(),
             iteration: round.iteration,
             max_reached: (round.purpose == Purpose::WrapUp).then_some(true),
             ..ProviderRequest::default()
@@ -213,16 +216,20 @@ impl Turn<'_> {
         }
         self.tell_broken_off(blocks).await;
         let told = match &error {
-            CallError::Model(error) => Some((error.kind.name(), Some(error.retryable), error.status_code)),
+            CallError::Model(error) => {
+                let request_id = error.request_id.clone();
+                Some((error.kind.name(), Some(error.retryable), error.status_code, request_id))
+            }
             CallError::UnknownProvider { .. } | CallError::Broken { .. } => {
-                Some(("RuntimeError", None, None))
+                Some(("RuntimeError", None, None, None))
             }
             _ => None,
         };
-        if let Some((kind, retryable, status_code)) = told {
+        if let Some((kind, retryable, status_code, request_id)) = told {
             let error = ErrorInfo { kind: kind.to_owned(), msg: error.to_string() };
             let provider = provider.to_owned();
-            self.coordinator.emit(ProviderError { provider, error, retryable, status_code }).await;
+            let told = ProviderError { provider, error, retryable, status_code, request_id };
+            self.coordinator.emit(told).await;
         }
         error
     }
@@ -233,6 +240,11 @@ impl Turn<'_> {
         let (provider, repairs) = (provider.to_owned(), missing.iter().map(repair).collect());
         self.coordinator.emit(ProviderToolSequenceRepaired { provider, repair_count, repairs }).await;
     }
+}
+
+/// Whether a model is another than the one that was announced.
+fn chosen_by_hook(model: &str, offered: &Option<String>) -> bool {
+    offered.as_deref() != Some(model)
 }
 
 /// What hooks gave, without who gave it.

@@ -23,6 +23,12 @@ impl Chosen {
     fn new((name, provider): (String, Arc<dyn Provider>)) -> Self {
         Self { info: provider.info(), name, provider }
     }
+
+    /// The model the provider takes unless it is told otherwise.
+    pub(super) fn model(&self) -> Option<String> {
+        let model = self.info.defaults.get("model").or_else(|| self.info.defaults.get("default_model"));
+        model.and_then(Value::as_str).map(str::to_owned)
+    }
 }
 
 /// A mounted provider by the name it is mounted under or by its module's id.

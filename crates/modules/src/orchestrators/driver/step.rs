@@ -30,8 +30,8 @@ pub(super) enum Next {
     Ask(Round),
     /// Run the calls of the answer.
     RunTools(Vec<ToolCall>),
-    /// The turn is over.
-    End(Ending),
+    /// The turn is over. Boxed, or every step would carry the size of an error.
+    End(Box<Ending>),
 }
 
 /// One question to the model.
@@ -107,7 +107,7 @@ impl Step {
                     _ => TurnStatus::Error,
                 };
                 let answer = std::mem::take(&mut self.said);
-                Next::End(Ending { status, answer, error: Some(error) })
+                Next::End(Box::new(Ending { status, answer, error: Some(error) }))
             }
         }
     }
@@ -139,7 +139,7 @@ impl Step {
     }
 
     fn end(&mut self, status: TurnStatus) -> Next {
-        Next::End(Ending { status, answer: std::mem::take(&mut self.said), error: None })
+        Next::End(Box::new(Ending { status, answer: std::mem::take(&mut self.said), error: None }))
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn over(status: TurnStatus, answer: &str) -> Next {
-        Next::End(Ending { status, answer: answer.to_owned(), error: None })
+        Next::End(Box::new(Ending { status, answer: answer.to_owned(), error: None }))
     }
 
     #[test]

@@ -101,10 +101,10 @@ impl Teller {
     pub(super) async fn retry(
         &self,
         model: &str,
-        attempt: u32,
-        max_retries: u32,
+        (attempt, max_retries): (u32, u32),
         delay: Duration,
         error: &LlmError,
+        cx: &ProviderCx,
     ) {
         let told = ProviderRetry {
             provider: self.provider.clone(),
@@ -114,6 +114,7 @@ impl Teller {
             delay: delay.as_secs_f64(),
             error_type: error.kind.name().to_owned(),
             error_message: error.message.clone(),
+            request_id: Some(cx.request_id.clone()),
         };
         self.coordinator.emit(told).await;
     }

@@ -147,8 +147,8 @@ impl<S: Service> WireProvider<S> {
             let Some(delay) = retry::wait(&policy, tries_before, &error, &bounds, retry::chance()) else {
                 return Err(progress.told(error));
             };
-            let (attempt, most) = (tries_before + 1, policy.max_retries);
-            self.teller.retry(self.model(request), attempt, most, delay, &error).await;
+            let attempt = (tries_before + 1, policy.max_retries);
+            self.teller.retry(self.model(request), attempt, delay, &error, cx).await;
             pause(delay, cx).await.map_err(|stopped| stopped.caused_by(error))?;
         }
         Err(LlmError::new(LlmErrorKind::Unclassified, "no try was made"))
