@@ -36,7 +36,12 @@ impl Captured {
 /// it run again, and everything behind them be built again.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");
-    for (name, _) in std::env::vars_os() {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "only the names, and only to hand them on without their values"
+    )]
+    let names = std::env::vars_os().map(|(name, _)| name);
+    for name in names {
         if name
             .to_str()
             .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))

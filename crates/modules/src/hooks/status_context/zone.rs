@@ -12,7 +12,9 @@ const DATABASE: &str = "zoneinfo/";
 /// The zone that the environment or the machine says; UTC when nobody does.
 pub(super) fn here() -> TimeZone {
     // The usual case needs one file. Finding it by its name would read through the whole database first.
-    let direct = if std::env::var_os("TZ").is_none() { linked(Path::new(FILE)) } else { None };
+    #[expect(clippy::disallowed_methods, reason = "what it says is read by the library that knows how")]
+    let told = std::env::var_os("TZ").is_some();
+    let direct = if told { None } else { linked(Path::new(FILE)) };
     direct.unwrap_or_else(TimeZone::system)
 }
 
