@@ -28,6 +28,7 @@ use crate::table::BuiltIn;
 mod git;
 mod look;
 mod paths;
+mod refs;
 mod text;
 mod zone;
 

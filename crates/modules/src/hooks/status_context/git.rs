@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use super::Config;
+use super::refs::MainBranch;
 
 /// The most output of one command that is read.
 const MOST: u64 = 1024 * 1024;
@@ -91,8 +92,8 @@ pub(super) fn find(dir: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Asks git about the repository around a folder.
-pub(super) async fn read(dir: &Path, wanted: &Wanted, timeout: Duration) -> Repo {
+/// Asks git about the repository around a folder, and about its main branch where that is not known.
+pub(super) async fn read(dir: &Path, wanted: &Wanted, main: MainBranch, timeout: Duration) -> Repo {
     let files = if wanted.untracked { "--untracked-files=normal" } else { "--untracked-files=no" };
     let status: &[&str] = if wanted.status {
         &["status", "--porcelain=v1", "--branch", "-z", "--ignore-submodules=dirty", files]
@@ -108,10 +109,16 @@ pub(super) async fn read(dir: &Path, wanted: &Wanted, timeout: Duration) -> Repo
         "refs/heads/main",
         "refs/heads/master",
     ];
-    let (status, log, refs) = tokio::join!(
+    let (status, log, main_branch) = tokio::join!(
         run(dir, status, timeout),
         async { if wanted.commits > 0 { run(dir, &log, timeout).await } else { Ok(String::new()) } },
-        async { if wanted.main_branch { run(dir, &refs, timeout).await } else { Ok(String::new()) } },
+        async {
+            match main {
+                _ if !wanted.main_branch => None,
+                MainBranch::Known(name) => name,
+                MainBranch::Unknown => main_branch(&run(dir, &refs, timeout).await.unwrap_or_default()),
+            }
+        },
     );
     let mut repo = Repo { exists: true, ..Repo::default() };
     match status {
@@ -124,7 +131,7 @@ pub(super) async fn read(dir: &Path, wanted: &Wanted, timeout: Duration) -> Repo
     }
     // A repository without a commit has no log; that is no fault.
     repo.commits = log.unwrap_or_default().lines().map(str::to_owned).collect();
-    repo.main_branch = main_branch(&refs.unwrap_or_default());
+    repo.main_branch = main_branch;
     repo
 }
 

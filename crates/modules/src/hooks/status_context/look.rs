@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::Config;
 use super::git::{self, Repo, Wanted};
+use super::refs;
 
 /// What was seen last.
 #[derive(Debug, Clone, Default)]
@@ -143,9 +144,11 @@ impl Inner {
             return;
         };
         let dir = self.dir.clone();
-        let found = tokio::task::spawn_blocking(move || git::find(&dir).map(|git_dir| marks(&git_dir)));
-        let marks = match found.await {
-            Ok(Some(marks)) => marks,
+        let found = tokio::task::spawn_blocking(move || {
+            git::find(&dir).map(|git_dir| (marks(&git_dir), refs::main_branch(&git_dir)))
+        });
+        let (marks, main) = match found.await {
+            Ok(Some(found)) => found,
             Ok(None) => {
                 let mut state = self.lock();
                 (state.repo, state.answered) = (Some(Arc::new(Repo::default())), doubts);
@@ -163,7 +166,7 @@ impl Inner {
         if known {
             return;
         }
-        let mut repo = git::read(&self.dir, wanted, self.timeout).await;
+        let mut repo = git::read(&self.dir, wanted, main, self.timeout).await;
         let mut state = self.lock();
         if repo.fault.is_some()
             && let Some(last) = state.repo.as_ref().filter(|last| last.exists)
