@@ -21,6 +21,9 @@ use crate::files::{Durability, FileError, create_private_dir, write_atomic};
 use crate::journal::JournalFileError;
 use crate::paths::{Home, SessionFolder};
 
+/// The most that is set aside for the names of sessions before they are read.
+const MOST_ROOM: u64 = 4 * 1024 * 1024;
+
 /// The sessions of one home.
 #[derive(Debug, Clone)]
 pub struct SessionStore {
@@ -128,20 +131,31 @@ impl SessionStore {
 
     /// The ids of all sessions, newest first where ids are ours, without reading any.
     pub fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        // Names that are no ids were not made by us: editors and file managers leave such files.
+        let mut ids: Vec<SessionId> = self.names()?.split('/').filter_map(|name| name.parse().ok()).collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+
+    /// What the folder of sessions holds, in no order, each name ended by a `/`: ids, and whatever others put there. One
+    /// text, since there may be tens of thousands.
+    pub(crate) fn names(&self) -> Result<String, StoreError> {
         let path = self.home.sessions();
         let entries = match std::fs::read_dir(&path) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
             Err(error) => return Err(FileError::at("list", &path)(error).into()),
         };
-        let mut ids = Vec::new();
+        // About as long as the folder's own file, on systems that say so.
+        let room = std::fs::metadata(&path).map_or(0, |metadata| metadata.len().min(MOST_ROOM));
+        let mut names = String::with_capacity(usize::try_from(room).unwrap_or(0));
         for entry in entries {
-            let entry = entry.map_err(FileError::at("list", &path))?;
-            // Names that are no ids were not made by us: editors and file managers leave such files.
-            ids.extend(entry.file_name().to_str().and_then(|name| name.parse::<SessionId>().ok()));
+            let name = entry.map_err(FileError::at("list", &path))?.file_name();
+            for part in name.to_str().into_iter().flat_map(|name| [name, "/"]) {
+                names.push_str(part);
+            }
         }
-        ids.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(ids)
+        Ok(names)
     }
 
     /// What lists show of one session, from its metadata alone.

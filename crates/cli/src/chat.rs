@@ -21,6 +21,7 @@ mod complete;
 mod draft;
 mod editor;
 mod highlight;
+mod hush;
 mod input;
 mod markdown;
 mod obey;
@@ -34,7 +35,7 @@ mod turn;
 mod view;
 
 use complete::{Completion, Shared};
-use draft::Draft;
+use draft::{Draft, Meant};
 use editor::Setup;
 use input::{Input, Typed};
 pub use onlook::{Onlooker, Shown, Wire};
@@ -164,7 +165,7 @@ impl Chat {
                     return Next::Leave(Exit::Failure);
                 }
                 // Only while a turn runs.
-                Typed::Key(_) | Typed::Paste(_) => continue,
+                Typed::Key(_) | Typed::Paste(_) | Typed::Rested => continue,
             };
             return match slash::read(&line) {
                 Said::Nothing => Next::Prompt,
@@ -203,6 +204,9 @@ impl Chat {
 
     /// The next line: one that waits, else one from the person.
     async fn next_line(&mut self) -> Typed {
+        if let Some(typed) = self.settle().await {
+            return typed;
+        }
         if let Some(line) = self.waiting.pop_front() {
             let mark = vec![Span::new("> ", Style::of(Hue::Green)), Span::plain(calls::one_line(&line))];
             self.screen.note(&[Line::new(), mark]);
@@ -229,12 +233,32 @@ impl Chat {
                     return Typed::End;
                 }
                 typed = self.input.next() => match typed {
-                    // Keys that were on their way when the turn ended.
-                    Typed::Key(_) | Typed::Paste(_) => {}
+                    Typed::Key(_) | Typed::Paste(_) | Typed::Rested => {}
                     typed => return typed,
                 },
             }
         }
+    }
+
+    /// Takes the keys that were on their way when a turn ended: they belong to the next prompt. What is no key is given back.
+    async fn settle(&mut self) -> Option<Typed> {
+        let mut interrupted = None;
+        if self.input.rest() {
+            loop {
+                match self.input.next().await {
+                    Typed::Key(key) => match self.draft.key(key) {
+                        Meant::Line(line) => self.waiting.push_back(line),
+                        Meant::Interrupt => interrupted = Some(Typed::Interrupt),
+                        Meant::End => interrupted = Some(Typed::End),
+                        Meant::Nothing => {}
+                    },
+                    Typed::Paste(text) => self.draft.paste(&text),
+                    Typed::Rested => break,
+                    typed => return Some(typed),
+                }
+            }
+        }
+        interrupted
     }
 
     /// One line about where we are.

@@ -1,18 +1,17 @@
 //! `state/sessions.idx`: what lists show of all sessions in one file, so that a list of ten thousand costs one read of a
 //! folder and one of a file. A view: it can be deleted, and is made again from the sessions.
 //!
-//! A line is a JSON object with what sorts and filters, and behind it the metadata, which is read only for what is shown.
+//! A line is what sorts and filters, separated by blanks: the id, when something last happened, flags (`-` or letters),
+//! the folder as JSON; and behind it the metadata, which is read only of what is shown.
 //! The last line about a session counts. A session is marked as open when a process takes it and as closed when that
 //! process is done, so a session that was killed is known by its mark and looked at more closely. Lines are added under a
 //! lock. Whoever cannot have the lock soon goes without: the mark of the opening tells.
 
-use std::borrow::Cow;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::Duration;
 
 use amplifier_protocol::ids::SessionId;
-use serde::{Deserialize, Serialize};
 
 use crate::files::{Durability, FileError, create_private_dir, private, write_atomic};
 use crate::paths::Home;
@@ -33,23 +32,10 @@ pub(crate) struct Index<'a> {
     home: &'a Home,
 }
 
-/// The beginning of a line. Nothing follows it on the mark of an opening, the metadata on all others.
-#[derive(Debug, Serialize, Deserialize)]
-struct Head<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    /// Whether a process had the session when this was written.
-    #[serde(default)]
-    open: bool,
-    /// When something last happened in it, in microseconds.
-    #[serde(default)]
-    at: i64,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    dir: Option<Cow<'a, str>>,
-    /// Whether another session started it as part of its work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    child: bool,
-}
+/// The flag of a session that a process had when the line was written.
+const OPEN: u8 = b'o';
+/// The flag of a session that another started as part of its work.
+const CHILD: u8 = b'c';
 
 /// Something to tell the index.
 pub(crate) enum Note<'a> {
@@ -68,24 +54,21 @@ impl<'a> Note<'a> {
 
     fn line(&self) -> Option<String> {
         let (metadata, open) = match self {
-            Self::Opened(id) => return mark(id, true),
-            Self::Open(metadata) => (metadata, true),
-            Self::Closed(metadata) => (metadata, false),
+            Self::Opened(id) => return Some(mark(id)),
+            Self::Open(metadata) => (metadata, char::from(OPEN)),
+            Self::Closed(metadata) => (metadata, '-'),
         };
-        let head = Head {
-            id: Cow::Borrowed(metadata.session_id.as_str()),
-            open,
-            at: metadata.updated.as_micros(),
-            dir: metadata.working_dir.as_ref().map(|dir| dir.to_string_lossy()),
-            child: metadata.parent_id.is_some(),
-        };
-        Some(serde_json::to_string(&head).ok()? + &serde_json::to_string(metadata).ok()?)
+        let child = if metadata.parent_id.is_some() { char::from(CHILD).to_string() } else { String::new() };
+        let (id, at) = (&metadata.session_id, metadata.updated.as_micros());
+        let dir =
+            serde_json::to_string(&metadata.working_dir.as_ref().map(|dir| dir.to_string_lossy())).ok()?;
+        Some(format!("{id} {at} {open}{child} {dir} {}", serde_json::to_string(metadata).ok()?))
     }
 }
 
-fn mark(id: &SessionId, open: bool) -> Option<String> {
-    let id = Cow::Borrowed(id.as_str());
-    serde_json::to_string(&Head { id, open, at: 0, dir: None, child: false }).ok()
+/// The line that says no more than that a process took the session.
+fn mark(id: &SessionId) -> String {
+    format!("{id} 0 {}", char::from(OPEN))
 }
 
 impl<'a> Index<'a> {
@@ -120,22 +103,23 @@ impl<'a> Index<'a> {
         drop(lock.unlock());
     }
 
-    /// Makes the file anew, without lines that say nothing any more, when there are many of them.
-    pub(crate) fn tidy(&self, lines: usize, sessions: &[SessionId]) {
-        if lines <= sessions.len() * 2 + WASTE {
-            return;
-        }
+    /// Whether so many lines for so many sessions are worth a [`Self::tidy`].
+    pub(crate) fn is_wasteful(lines: usize, sessions: usize) -> bool {
+        lines > sessions * 2 + WASTE
+    }
+
+    /// Makes the file anew, with what it knows of these sessions.
+    pub(crate) fn tidy(&self, sessions: &[SessionId]) {
         let Ok(Some(lock)) = self.lock() else { return };
         // Read again: somebody may have added something before the lock was ours.
         let contents = self.contents();
         let mut text = Vec::new();
         for id in sessions {
-            let Some(known) = contents.get(id) else { continue };
-            let line = contents.line(known);
+            let Some((_, known)) = contents.get(id.as_str()) else { continue };
             // The line may be older than the last mark.
-            let mark = known.open.then(|| mark(id, true)).flatten().map(String::into_bytes);
-            for line in line.into_iter().chain(mark) {
-                text.extend(line);
+            let mark = known.is_open.then(|| mark(id).into_bytes());
+            for line in contents.line(known).into_iter().chain(mark) {
+                text.extend(line.trim_ascii_end());
                 text.push(b'\n');
             }
         }

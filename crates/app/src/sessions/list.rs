@@ -82,74 +82,99 @@ pub struct Listing {
 
 /// What a list shows of one session before its metadata is read.
 enum Candidate<'a> {
-    Indexed(&'a Known),
+    Indexed(&'a str, &'a Known),
     Looked(Box<Listed>),
 }
 
 impl Candidate<'_> {
-    fn at(&self) -> i64 {
+    /// By what it is sorted.
+    fn rank(&self) -> (i64, &str) {
         match self {
-            Self::Indexed(known) => known.at,
-            Self::Looked(listed) => listed.metadata.updated.as_micros(),
+            Self::Indexed(id, known) => (known.at, id),
+            Self::Looked(listed) => {
+                (listed.metadata.updated.as_micros(), listed.metadata.session_id.as_str())
+            }
         }
     }
 }
 
 /// The sessions of a scope.
 pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError> {
-    let ids = store.ids()?;
     let index = Index::of(store.home());
-    let contents = index.contents();
+    // At the same time: of many sessions the one takes as long as the other.
+    let (names, contents) = std::thread::scope(|threads| {
+        let names = threads.spawn(|| store.names());
+        let contents = index.contents();
+        (names.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), contents)
+    });
+    let names = names?;
     let with_children = scope.children == Children::Shown;
     let here: Vec<bool> = contents.folders().map(|folder| scope.is_here(Some(folder))).collect();
-    let mut listing = Listing::default();
-    let mut candidates = Vec::new();
-    let mut looked = Vec::new();
-    for id in &ids {
-        match contents.get(id).filter(|known| known.is_settled()) {
-            Some(known) => {
-                let is_here = match known.folder {
-                    Some(folder) => here.get(folder).copied().unwrap_or(false),
-                    None => scope.is_here(None),
-                };
+    let (mut candidates, mut strangers, mut there) = (Vec::new(), Vec::new(), 0);
+    for name in names.split_terminator('/') {
+        there += 1;
+        match contents.get(name).filter(|(_, known)| known.is_settled()) {
+            Some((id, known)) => {
+                let is_here =
+                    known.folder().map_or_else(|| scope.is_here(None), |at| here.get(at) == Some(&true));
                 if is_here && (with_children || !known.is_child) {
-                    candidates.push((id, Candidate::Indexed(known)));
+                    candidates.push(Candidate::Indexed(id, known));
                 }
             }
-            None => match examine(store, id, &mut listing) {
-                Ok(listed) => {
-                    let Metadata { working_dir, parent_id, .. } = &listed.metadata;
-                    if listed.owner.is_none() {
-                        looked.push(listed.metadata.clone());
-                    }
-                    if scope.is_here(working_dir.as_deref()) && (with_children || parent_id.is_none()) {
-                        candidates.push((id, Candidate::Looked(Box::new(listed))));
-                    }
+            None => strangers.extend(name.parse::<SessionId>().ok()),
+        }
+    }
+    let mut listing = Listing::default();
+    let mut looked = Vec::new();
+    for id in strangers {
+        match examine(store, &id, &mut listing) {
+            Ok(listed) => {
+                let Metadata { working_dir, parent_id, .. } = &listed.metadata;
+                if listed.owner.is_none() {
+                    looked.push(listed.metadata.clone());
                 }
-                // Nobody said anything in it: there is nothing to list, and nothing is wrong.
-                Err(SessionError::Empty { .. }) => {}
-                Err(error) => listing.unread.push((id.clone(), error)),
-            },
+                if scope.is_here(working_dir.as_deref()) && (with_children || parent_id.is_none()) {
+                    candidates.push(Candidate::Looked(Box::new(listed)));
+                }
+            }
+            // Nobody said anything in it: there is nothing to list, and nothing is wrong.
+            Err(SessionError::Empty { .. }) => {}
+            Err(error) => listing.unread.push((id, error)),
         }
     }
     index.note(&looked.iter().map(Note::Closed).collect::<Vec<_>>());
-    index.tidy(contents.lines() + looked.len(), &ids);
+    if Index::is_wasteful(contents.lines() + looked.len(), there) {
+        index.tidy(&store.ids()?);
+    }
     listing.total = candidates.len();
-    candidates.sort_by(|(a, one), (b, other)| other.at().cmp(&one.at()).then_with(|| b.cmp(a)));
-    candidates.truncate(scope.limit.unwrap_or(usize::MAX));
-    for (id, candidate) in candidates {
+    for candidate in first(candidates, scope.limit) {
         match candidate {
             Candidate::Looked(listed) => listing.sessions.push(*listed),
-            Candidate::Indexed(known) => match contents.metadata(known) {
+            Candidate::Indexed(id, known) => match contents.metadata(known) {
                 Some(metadata) => listing.sessions.push(Listed { metadata, owner: None }),
-                None => match examine(store, id, &mut listing) {
-                    Ok(listed) => listing.sessions.push(listed),
-                    Err(error) => listing.unread.push((id.clone(), error)),
-                },
+                None => {
+                    let id: SessionId = id.parse()?;
+                    match examine(store, &id, &mut listing) {
+                        Ok(listed) => listing.sessions.push(listed),
+                        Err(error) => listing.unread.push((id, error)),
+                    }
+                }
             },
         }
     }
     Ok(listing)
+}
+
+/// So many of them, the last used first.
+fn first(mut candidates: Vec<Candidate<'_>>, limit: Option<usize>) -> Vec<Candidate<'_>> {
+    let newest_first = |one: &Candidate<'_>, other: &Candidate<'_>| other.rank().cmp(&one.rank());
+    if let Some(limit) = limit.filter(|limit| *limit < candidates.len()) {
+        // Nobody needs the order of those that are not shown.
+        candidates.select_nth_unstable_by(limit, newest_first);
+        candidates.truncate(limit);
+    }
+    candidates.sort_unstable_by(newest_first);
+    candidates
 }
 
 /// One session, from its own files. Views that are behind or damaged are made again, unless somebody has the session.

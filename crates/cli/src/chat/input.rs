@@ -12,6 +12,7 @@ use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event,
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::editor::{Editor, Setup};
+use super::hush::Hush;
 use super::screen::Face;
 
 /// How often a thread that watches keys looks whether something else is wanted.
@@ -31,6 +32,8 @@ pub enum Typed {
     Key(KeyEvent),
     /// Text that was pasted while something ran.
     Paste(String),
+    /// No more keys come until they are asked for.
+    Rested,
     /// Nothing can be read any more, and why.
     Broken(String),
 }
@@ -42,12 +45,17 @@ enum Wish {
     Line { mark: String, begun: String },
     /// Hand on keys.
     Watch,
+    /// Say that no more of them come.
+    Rest,
 }
 
 /// The person's side of the chat.
 pub struct Input {
     /// What has to be put back in order at the end.
     face: Face,
+    hush: Option<Hush>,
+    /// Whether keys are handed on.
+    watching: bool,
     wishes: Sender<Wish>,
     typed: UnboundedReceiver<Typed>,
 }
@@ -57,12 +65,13 @@ impl Input {
     pub fn open(face: Face, setup: Setup) -> Self {
         let (wishes, wanted) = channel();
         let (sender, typed) = unbounded_channel();
+        let hush = (face == Face::Full).then(Hush::begin).flatten();
         std::thread::spawn(move || match face {
             Face::Full => keys(&wanted, &sender, setup),
             Face::Dumb => lines(&sender),
             Face::Pipe => piped(&wanted, &sender),
         });
-        Self { face, wishes, typed }
+        Self { face, hush, watching: false, wishes, typed }
     }
 
     /// Asks for a line, behind a mark; `begun` stands in it already.
@@ -72,8 +81,14 @@ impl Input {
     }
 
     /// Asks for single keys from now on.
-    pub fn watch(&self) {
+    pub fn watch(&mut self) {
+        self.watching = self.face == Face::Full;
         self.wishes.send(Wish::Watch).ok();
+    }
+
+    /// Asks for no more keys. Whether some may be on their way, with [`Typed::Rested`] behind the last.
+    pub fn rest(&mut self) -> bool {
+        std::mem::take(&mut self.watching) && self.wishes.send(Wish::Rest).is_ok()
     }
 
     /// Leaves the terminal as it was found.
@@ -82,6 +97,7 @@ impl Input {
             // A terminal that is gone needs nothing.
             crossterm::terminal::disable_raw_mode().ok();
             crossterm::execute!(std::io::stdout(), DisableBracketedPaste, crossterm::cursor::Show).ok();
+            self.hush = None;
         }
     }
 
@@ -110,6 +126,12 @@ fn keys(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, setup: Setup) {
                 None
             }
             Wish::Watch => watch(wanted, typed),
+            Wish::Rest => {
+                if typed.send(Typed::Rested).is_err() {
+                    return;
+                }
+                None
+            }
         };
         wish = match next {
             Some(next) => Ok(next),

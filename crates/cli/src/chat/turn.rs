@@ -232,7 +232,7 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
         Typed::Line(line) => Wish::Line(line),
         Typed::Interrupt => Wish::Stop,
         // The end of what is typed is not the end of the turn.
-        Typed::End | Typed::Broken(_) => Wish::Nothing,
+        Typed::End | Typed::Broken(_) | Typed::Rested => Wish::Nothing,
     }
 }
 

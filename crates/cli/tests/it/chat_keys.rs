@@ -197,3 +197,31 @@ fn a_dumb_terminal_is_asked_in_plain_lines() {
     terminal.sees("Done.");
     assert_eq!(read(&desk.work().join("a")), "x\n");
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_typed_while_a_command_works_is_said_when_it_is_done() {
+    let desk = desk(json!(["Near."]), json!({}));
+    let mut far = crate::chat::plan(json!(["Far."]), json!({}));
+    far["bundle"] = json!({"name": "far"});
+    let (uri, _) = desk.commit("far", &[("bundle.yaml", &far.to_string())]);
+    let (began, go_on) = (desk.path("began"), desk.path("go-on"));
+    let wait =
+        format!("touch '{}'\nwhile [ ! -e '{}' ]; do sleep 0.02; done", began.display(), go_on.display());
+    let path = crate::fetching::git_that_first(&desk, &wait);
+    let home = desk.path("").display().to_string();
+    let variables = [("TERM", "xterm-256color"), ("HOME", home.as_str()), ("PATH", path.as_str())];
+    let terminal = Terminal::open_with(&desk, &["--plan", "plan.json"], WIDE, &variables);
+    terminal.prompt();
+    terminal.types(&format!("/bundle {uri}\r"));
+    let since = Instant::now();
+    while !began.exists() {
+        assert!(since.elapsed() < PATIENCE, "{}", terminal.screen());
+        std::thread::yield_now();
+    }
+    terminal.types("typed ahead\r");
+    assert!(!terminal.screen().contains("typed ahead"), "it stands in the way of what the command says");
+    std::fs::write(go_on, "").unwrap();
+    let screen = terminal.sees("Far.");
+    assert_eq!(screen.matches("typed ahead").count(), 1, "{screen}");
+}

@@ -8,17 +8,16 @@ use crate::desk::{Desk, Ran, git_variables};
 
 const BUNDLE: &str = "bundle: {name: far}\nincludes: [minimal]\n";
 
-/// A `git` whose fetch takes its time and says how far it is, as git does with a slow server.
+/// A `git` that does something before it fetches, as git waits for a slow server; the `PATH` that leads to it.
 #[cfg(unix)]
-fn slow_git(desk: &Desk) -> String {
+pub fn git_that_first(desk: &Desk, does: &str) -> String {
     let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
     let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
     let real = real.expect("git is needed for this test; install it");
     let bin = desk.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     let script = format!(
-        "#!/bin/sh\ncase \" $* \" in *' fetch '*)\n  printf 'Receiving objects:  10%% (1/10)\\r' >&2\n  sleep 1.1\n  \
-         printf 'Receiving objects:  60%% (6/10)\\r' >&2 ;;\nesac\nexec '{}' \"$@\"\n",
+        "#!/bin/sh\ncase \" $* \" in *' fetch '*)\n{does} ;;\nesac\nexec '{}' \"$@\"\n",
         real.display()
     );
     std::fs::write(bin.join("git"), script).unwrap();
@@ -32,7 +31,9 @@ fn a_long_fetch_is_told_and_a_quick_one_is_not() {
     let desk = Desk::new();
     let (uri, _) = desk.commit("far", &[("bundle.yaml", BUNDLE)]);
     let args = ["plan", "hash", "--bundle", uri.as_str()];
-    let path = slow_git(&desk);
+    let slowly = "printf 'Receiving objects:  10%% (1/10)\\r' >&2\nsleep 1.1\n\
+        printf 'Receiving objects:  60%% (6/10)\\r' >&2";
+    let path = git_that_first(&desk, slowly);
     let slow = Ran::of(desk.command_with_git(&args).env("PATH", path).output().unwrap());
     assert_eq!(slow.code, 0, "{}", slow.seen());
     assert!(slow.stdout.starts_with("sha256:"), "the answer is alone on its stream: {}", slow.stdout);

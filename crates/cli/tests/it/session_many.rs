@@ -26,8 +26,7 @@ fn ten_thousand_sessions_are_listed_from_one_file() {
             "bundle": {"kind": "bundle", "reference": "foundation", "plan_hash": format!("sha256:{}", "0".repeat(64))},
             "plan_hash": format!("sha256:{}", "0".repeat(64)), "status": "completed", "views": {},
         });
-        let head = json!({"id": id, "open": false, "at": micros, "dir": work});
-        writeln!(index, "{head}{about}").unwrap();
+        writeln!(index, "{id} {micros} - {} {about}", json!(work)).unwrap();
     }
     std::fs::write(state.join("sessions.idx"), index).unwrap();
     let mut times = Vec::new();

@@ -75,7 +75,8 @@ impl Peer {
         // A home that could not be made is told by the program that wants it.
         drop(std::fs::create_dir_all(home.join("codex")));
         let mut command = Command::new(self.program());
-        command.current_dir(stage.work()).env("HOME", &home);
+        // Some believe what a shell would say of the folder before they ask the system.
+        command.current_dir(stage.work()).env("PWD", stage.work()).env("HOME", &home);
         for folder in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
             command.env(folder, home.join(folder));
         }

@@ -2,17 +2,20 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use amplifier_protocol::ids::SessionId;
+use bstr::io::BufReadExt;
 use indexmap::IndexSet;
+use serde_json::Deserializer;
 
-use super::Head;
+use super::{CHILD, OPEN};
 use crate::store::Metadata;
 
 /// How much of the file is read at once.
 const BUFFER: usize = 128 * 1024;
+/// About how long the lines of a session are together.
+const USUAL: u64 = 1_024;
 
 /// What the index says of all sessions.
 #[derive(Default)]
@@ -24,31 +27,50 @@ pub(crate) struct Contents {
     lines: usize,
 }
 
-/// What it says of one. The last line that tells more than a mark counts, and the last mark.
+/// What it says of one. The last line with metadata counts, and the last word on whether it is open.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known {
-    pub(super) open: bool,
     /// When something last happened in it, in microseconds.
     pub(crate) at: i64,
-    /// Which of [`Contents::folders`] it was started in.
-    pub(crate) folder: Option<usize>,
-    pub(crate) is_child: bool,
     line: Option<Place>,
+    folder: Option<u32>,
+    pub(super) is_open: bool,
+    pub(crate) is_child: bool,
 }
 
-/// Where a line stands in the file, and how much of it is its head.
+/// Where a line stands in the file, and where in it the metadata begins.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     offset: u64,
-    length: usize,
-    head: usize,
+    length: u32,
+    metadata: u32,
 }
 
 impl Known {
     /// Whether it can be shown as it is.
     pub(crate) fn is_settled(&self) -> bool {
-        !self.open && self.line.is_some()
+        !self.is_open && self.line.is_some()
     }
+
+    /// Which of [`Contents::folders`] it was started in.
+    pub(crate) fn folder(&self) -> Option<usize> {
+        self.folder.and_then(|folder| usize::try_from(folder).ok())
+    }
+}
+
+/// The beginning of a line, and what is behind it.
+struct Head<'a> {
+    id: &'a str,
+    at: i64,
+    flags: &'a [u8],
+    rest: &'a [u8],
+}
+
+fn head(line: &[u8]) -> Option<Head<'_>> {
+    let mut words = line.trim_ascii_end().splitn(4, |byte| *byte == b' ');
+    let id = std::str::from_utf8(words.next()?).ok()?;
+    let at = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+    Some(Head { id, at, flags: words.next()?, rest: words.next().unwrap_or_default() })
 }
 
 impl Contents {
@@ -56,39 +78,39 @@ impl Contents {
     pub(super) fn of(path: &Path) -> Self {
         let mut contents = Self::default();
         let Ok(file) = File::open(path) else { return contents };
-        let mut reader = BufReader::with_capacity(BUFFER, &file);
-        let (mut line, mut offset) = (Vec::new(), 0_u64);
-        while let Ok(read @ 1..) = reader.read_until(b'\n', &mut line) {
-            contents.add(line.trim_ascii_end(), offset);
-            offset += read as u64;
-            line.clear();
-        }
+        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        contents.sessions.reserve(usize::try_from(bytes / USUAL).unwrap_or(0));
+        let mut offset = 0_u64;
+        // An error ends it: the sessions it does not know of are looked at one by one.
+        let read = BufReader::with_capacity(BUFFER, &file).for_byte_line_with_terminator(|line| {
+            contents.add(line, offset);
+            offset += line.len() as u64;
+            Ok(true)
+        });
+        drop(read);
         contents.file = Some(file);
         contents
     }
 
     fn add(&mut self, line: &[u8], offset: u64) {
-        let mut heads = serde_json::Deserializer::from_slice(line).into_iter::<Head<'_>>();
-        let Some(Ok(head)) = heads.next() else { return };
+        let Some(head) = head(line) else { return };
         self.lines += 1;
-        // Only the newest is copied: a session has two lines at least.
-        let known = match self.sessions.get_mut(&*head.id) {
+        let known = match self.sessions.get_mut(head.id) {
             Some(known) => known,
             None => self.sessions.entry(head.id.into()).or_default(),
         };
-        known.open = head.open;
-        let place = Place { offset, length: line.len(), head: heads.byte_offset() };
-        if place.head < place.length {
-            let folder = head.dir.map(|dir| match self.folders.get_index_of(&*dir) {
-                Some(folder) => folder,
-                None => self.folders.insert_full(dir.into()).0,
-            });
-            *known = Known { at: head.at, folder, is_child: head.child, line: Some(place), ..*known };
-        }
+        known.is_open = head.flags.contains(&OPEN);
+        let Some((folder, metadata)) = behind(head.rest, &mut self.folders) else { return };
+        let before = line.trim_ascii_end().len() - head.rest.len();
+        let Ok(length) = u32::try_from(line.len()) else { return };
+        let Ok(metadata) = u32::try_from(before + metadata) else { return };
+        known.line = Some(Place { offset, length, metadata });
+        (known.at, known.folder, known.is_child) = (head.at, folder, head.flags.contains(&CHILD));
     }
 
-    pub(crate) fn get(&self, id: &SessionId) -> Option<&Known> {
-        self.sessions.get(id.as_str())
+    /// A session by the name of its folder.
+    pub(crate) fn get(&self, id: &str) -> Option<(&str, &Known)> {
+        self.sessions.get_key_value(id).map(|(id, known)| (&**id, known))
     }
 
     /// The folders in which sessions were started.
@@ -104,15 +126,34 @@ impl Contents {
     /// The metadata of a session; nothing when it is not there, is broken or was written by another version.
     pub(crate) fn metadata(&self, known: &Known) -> Option<Metadata> {
         let line = self.line(known)?;
-        serde_json::from_slice(line.get(known.line?.head..)?).ok()
+        let begin = usize::try_from(known.line?.metadata).ok()?;
+        serde_json::from_slice(line.get(begin..)?).ok()
     }
 
     /// The line that tells of a session, as it stands.
     pub(super) fn line(&self, known: &Known) -> Option<Vec<u8>> {
         let (place, mut file) = (known.line?, self.file.as_ref()?);
-        let mut line = vec![0; place.length];
+        let mut line = vec![0; usize::try_from(place.length).ok()?];
         file.seek(SeekFrom::Start(place.offset)).ok()?;
         file.read_exact(&mut line).ok()?;
         Some(line)
     }
+}
+
+/// The folder and where the metadata begins; nothing when there is no metadata.
+fn behind(text: &[u8], folders: &mut IndexSet<Box<str>>) -> Option<(Option<u32>, usize)> {
+    let mut plain = Deserializer::from_slice(text).into_iter::<Option<&str>>();
+    let (folder, end) = match plain.next()? {
+        Ok(folder) => (folder.map(|folder| place_of(folder, folders)), plain.byte_offset()),
+        // A text with escapes cannot be borrowed.
+        Err(_) => {
+            let mut escaped = Deserializer::from_slice(text).into_iter::<String>();
+            (Some(place_of(&escaped.next()?.ok()?, folders)), escaped.byte_offset())
+        }
+    };
+    (end < text.len()).then(|| (folder.and_then(|folder| u32::try_from(folder).ok()), end))
+}
+
+fn place_of(folder: &str, folders: &mut IndexSet<Box<str>>) -> usize {
+    folders.get_index_of(folder).unwrap_or_else(|| folders.insert_full(folder.into()).0)
 }
