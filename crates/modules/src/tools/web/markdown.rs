@@ -65,12 +65,14 @@ enum Part {
         /// The next number, for a list that has some.
         number: Option<u32>,
         begun: bool,
-        /// Whether it stands in a list without standing in an item.
+        /// Whether it stands after an item of a list, and not in it as it should.
         bare: bool,
     },
     Pre,
     /// A block inside a listing.
     Line,
+    /// A link inside a listing, which may be the number of a line.
+    LineNumber,
     Table,
     Cell,
 }
@@ -92,7 +94,11 @@ impl Markdown {
     pub(super) fn begin(&mut self, tag: Tag, attribute: &str) {
         let part = if let Some(listing) = &mut self.listing {
             listing.begin(tag, attribute);
-            if tag.is_inline() { Part::Plain(Gap::None) } else { Part::Line }
+            match tag {
+                Tag::Link => Part::LineNumber,
+                tag if tag.is_inline() => Part::Plain(Gap::None),
+                _ => Part::Line,
+            }
         } else if self.sheet.is_heading() && !tag.is_inline() {
             // A heading is one line, whatever is in it.
             self.sheet.raise(Gap::Space);
@@ -180,6 +186,11 @@ impl Markdown {
                     listing.line();
                 }
             }
+            Some(Part::LineNumber) => {
+                if let Some(listing) = &mut self.listing {
+                    listing.end_number();
+                }
+            }
             Some(Part::Pre) => self.end_pre(),
             Some(Part::Cell) => {
                 let cell = std::mem::replace(&mut self.sheet, self.outer.pop().unwrap_or_default());
@@ -249,14 +260,14 @@ impl Markdown {
     }
 
     fn begin_list(&mut self, number: Option<u32>) -> Part {
-        let bare = matches!(self.open.last(), Some(Part::List { .. }));
+        let bare = matches!(self.open.last(), Some(Part::List { begun: true, .. }));
         if bare {
             self.sheet.set(Gap::Line);
             self.sheet.begin_indent();
         } else if !self.sheet.is_indented() {
             self.sheet.raise(Gap::Block);
         }
-        Part::List { number, begun: bare, bare }
+        Part::List { number, begun: false, bare }
     }
 
     fn begin_item(&mut self) -> Part {

@@ -1,7 +1,9 @@
 //! What each element becomes.
 
-use super::super::tidy::tidy;
+use pulldown_cmark::{Event, Parser, Tag as CmarkTag, TagEnd};
 use url::Url;
+
+use super::super::tidy::tidy;
 
 fn text(html: &str) -> String {
     tidy(html, &Url::parse("http://e.com/").unwrap()).text
@@ -77,6 +79,10 @@ fn listings_are_as_they_are() {
     assert_eq!(text("<pre>```\na\n````</pre>"), "`````\n```\na\n````\n`````");
     assert_eq!(text("a<pre> \n </pre>b<pre>c<img alt=d></pre>"), "a\n\nb\n\n```\ncd\n```");
     assert_eq!(text("<pre>  a\n\tb</pre>"), "```\n  a\n\tb\n```");
+    assert_eq!(
+        text("<pre><a href=#1>1</a>a\n<a href=#2>2</a>b<a>3</a>c\n<a>d</a>e</pre>"),
+        "```\n1 a\n2 b3c\nde\n```"
+    );
 }
 
 #[test]
@@ -95,6 +101,7 @@ fn lists_nest_and_hold_blocks() {
     assert_eq!(text("<ul><li>a<ul><li>b</ul>c<li></li><li> <li>d</ul>"), "- a\n  - b\n\n  c\n- d");
     assert_eq!(text("<ul><li>a</li><ul><li>b</li></ul><li>c</ul>d"), "- a\n  - b\n- c\n\nd");
     assert_eq!(text("<ul><li><ul><li>a</ul></ul>"), "- - a");
+    assert_eq!(text("<ul><ul>x<li>a</ul></ul>"), "x\n\n- a");
     assert_eq!(text("<ul><li><h3>a</h3>b</ul>"), "- ### a\n\n  b");
     assert_eq!(text("<ul><li>a<br>b<table><tr><td>c</table></ul>"), "- a\n  b\n\n  | c |\n  | --- |");
 }
@@ -217,5 +224,34 @@ fn text_that_reads_as_text_is_left_alone() {
         "(a) f(x) \"q\" 'r' <3",
     ] {
         assert_eq!(text(&format!("<p>{}", line.replace('&', "&amp;"))), line);
+    }
+}
+
+/// What a reader of Markdown sees of one paragraph; `None` when it is something else.
+fn seen(markdown: &str) -> Option<String> {
+    let mut events = Parser::new(markdown);
+    if events.next() != Some(Event::Start(CmarkTag::Paragraph)) {
+        return None;
+    }
+    let mut seen = String::new();
+    for event in events {
+        match event {
+            Event::Text(text) => seen.push_str(&text),
+            Event::End(TagEnd::Paragraph) => {}
+            _ => return None,
+        }
+    }
+    Some(seen)
+}
+
+proptest::proptest! {
+    #[test]
+    fn text_reads_back_as_it_was(written in "a?[a1*_`#>+.=~<&;!|: \\[\\]()\\\\-]{0,12}( [a1*_`\\[\\](-]{1,6}){0,3}[a.]") {
+        let html = written.replace('&', "&amp;").replace('<', "&lt;");
+        let markdown = text(&format!("<p>{html}</p>"));
+        let words = written.split_whitespace().collect::<Vec<_>>().join(" ");
+        // What has an address in it is left as it is.
+        proptest::prop_assume!(!words.contains("://"));
+        proptest::prop_assert_eq!(seen(&markdown), Some(words), "{}", markdown);
     }
 }

@@ -56,6 +56,15 @@ impl Listing {
         }
     }
 
+    /// Parts the number that a line begins with from the line; on a page its style does.
+    pub(super) fn end_number(&mut self) {
+        let digits = self.text.bytes().rev().take(8).take_while(u8::is_ascii_digit).count();
+        let before = self.text.bytes().rev().nth(digits);
+        if (1..8).contains(&digits) && before.is_none_or(|byte| byte == b'\n') {
+            self.put(' ');
+        }
+    }
+
     /// The text, when it is one line.
     pub(super) fn one_line(&self) -> Option<&str> {
         let text = self.text.trim();
