@@ -8,7 +8,7 @@ use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
 
 use super::SessionError;
-use super::index::{self, Index, Known, Note};
+use super::index::{Index, Known, Note};
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
 use crate::store::{Metadata, SessionStore, StoreError, are_damaged, metadata_of, update_views};
@@ -52,10 +52,6 @@ impl Scope {
         Self { children: Children::Shown, ..self }
     }
 
-    fn holds(&self, dir: Option<&Path>, is_child: Option<&str>) -> bool {
-        self.is_here(dir) && (self.children == Children::Shown || is_child.is_none())
-    }
-
     pub(super) fn is_here(&self, dir: Option<&Path>) -> bool {
         match &self.project {
             Some(project) => dir.is_some_and(|dir| dir.starts_with(project)),
@@ -86,7 +82,7 @@ pub struct Listing {
 
 /// What a list shows of one session before its metadata is read.
 enum Candidate<'a> {
-    Indexed(&'a Known<'a>),
+    Indexed(&'a Known),
     Looked(Box<Listed>),
 }
 
@@ -103,26 +99,30 @@ impl Candidate<'_> {
 pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError> {
     let ids = store.ids()?;
     let index = Index::of(store.home());
-    let text = index.text();
-    let (known, lines) = index::read(&text);
+    let contents = index.contents();
+    let with_children = scope.children == Children::Shown;
+    let here: Vec<bool> = contents.folders().map(|folder| scope.is_here(Some(folder))).collect();
     let mut listing = Listing::default();
     let mut candidates = Vec::new();
     let mut looked = Vec::new();
     for id in &ids {
-        match known.get(id.as_str()).filter(|known| known.is_settled()) {
+        match contents.get(id).filter(|known| known.is_settled()) {
             Some(known) => {
-                let dir = known.dir.as_deref().map(Path::new);
-                if scope.holds(dir, known.parent.as_deref()) {
+                let is_here = match known.folder {
+                    Some(folder) => here.get(folder).copied().unwrap_or(false),
+                    None => scope.is_here(None),
+                };
+                if is_here && (with_children || !known.is_child) {
                     candidates.push((id, Candidate::Indexed(known)));
                 }
             }
             None => match examine(store, id, &mut listing) {
                 Ok(listed) => {
-                    let (dir, parent) = (&listed.metadata.working_dir, &listed.metadata.parent_id);
+                    let Metadata { working_dir, parent_id, .. } = &listed.metadata;
                     if listed.owner.is_none() {
                         looked.push(listed.metadata.clone());
                     }
-                    if scope.holds(dir.as_deref(), parent.as_ref().map(|parent| parent.as_str())) {
+                    if scope.is_here(working_dir.as_deref()) && (with_children || parent_id.is_none()) {
                         candidates.push((id, Candidate::Looked(Box::new(listed))));
                     }
                 }
@@ -133,14 +133,14 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
         }
     }
     index.note(&looked.iter().map(Note::Closed).collect::<Vec<_>>());
-    index.tidy(lines + looked.len(), &ids);
+    index.tidy(contents.lines() + looked.len(), &ids);
     listing.total = candidates.len();
     candidates.sort_by(|(a, one), (b, other)| other.at().cmp(&one.at()).then_with(|| b.cmp(a)));
     candidates.truncate(scope.limit.unwrap_or(usize::MAX));
     for (id, candidate) in candidates {
         match candidate {
             Candidate::Looked(listed) => listing.sessions.push(*listed),
-            Candidate::Indexed(known) => match known.metadata() {
+            Candidate::Indexed(known) => match contents.metadata(known) {
                 Some(metadata) => listing.sessions.push(Listed { metadata, owner: None }),
                 None => match examine(store, id, &mut listing) {
                     Ok(listed) => listing.sessions.push(listed),
