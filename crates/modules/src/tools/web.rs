@@ -1,7 +1,8 @@
 //! `tool-web`: `web_fetch` brings a page as Markdown, `web_search` asks a configured search service.
 //!
-//! `address.rs` says which addresses may be reached, `get.rs` fetches within limits, `page.rs` makes text of what came,
-//! `fetch.rs` and `search.rs` are the tools, `save.rs` the first one where it may also write. Nothing here invents results: without a service there is no search.
+//! `address.rs` says which addresses may be reached, `get.rs` fetches within limits, `page.rs` makes text of what came:
+//! `tidy.rs` reads HTML, `markdown.rs` writes what it says, `entity.rs` knows `&amp;`. `fetch.rs` and `search.rs` are the
+//! tools, `save.rs` the first one where it may also write. Nothing here invents results: without a service there is no search.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 mod address;
+mod entity;
 mod fetch;
 mod get;
+mod markdown;
 mod page;
 mod save;
 mod search;

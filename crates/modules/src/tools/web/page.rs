@@ -2,9 +2,6 @@
 
 use amplifier_core::contracts::ToolFailure;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
-use htmd::element_handler::{HandlerResult, Handlers};
-use htmd::options::{BulletListMarker, Options};
-use htmd::{Element, HtmlToMarkdown};
 
 use super::get::Got;
 use super::tidy::tidy;
@@ -62,7 +59,7 @@ pub(super) fn read(got: Got, form: Form) -> Result<Page, ToolFailure> {
     let is_markdown = (kind, form) == (Kind::Html, Form::Markdown);
     let (title, text) = if is_markdown {
         let tidied = tidy(&text, &got.url);
-        (tidied.title, markdown(&tidied.html)?)
+        (tidied.title, tidied.text)
     } else {
         (None, text)
     };
@@ -141,77 +138,6 @@ fn label(text: &str) -> Option<String> {
     let rest = rest.trim_start_matches(['"', '\'', ' ']);
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.:".contains(c))).unwrap_or(rest.len());
     rest.get(..end).filter(|label| !label.is_empty()).map(str::to_owned)
-}
-
-fn markdown(html: &str) -> Result<String, ToolFailure> {
-    let options = Options {
-        bullet_list_marker: BulletListMarker::Dash,
-        ul_bullet_spacing: 1,
-        ol_number_spacing: 1,
-        ..Options::default()
-    };
-    let converter = HtmlToMarkdown::builder()
-        .options(options)
-        .add_handler(vec!["table"], table)
-        .add_handler(vec!["tr"], row)
-        .add_handler(vec!["td", "th"], cell)
-        .add_handler(vec!["tbody", "thead"], |handlers: &dyn Handlers, element: Element| {
-            Some(handlers.walk_children(element.node))
-        })
-        .build();
-    let text = converter.convert(html).map_err(|error| {
-        ToolFailure::new(format!("the page could not be turned into Markdown: {error}")).of_kind("BadPage")
-    })?;
-    Ok(fewer_blank_lines(&text))
-}
-
-// Tables are written as narrow as they are: one long cell would otherwise widen every row to its own length.
-#[expect(clippy::unnecessary_wraps, reason = "the converter's handlers may also answer nothing")]
-fn table(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
-    let content = handlers.walk_children(element.node).content;
-    let mut rows = content.lines().filter(|line| !line.trim().is_empty());
-    let mut text = String::from("\n\n");
-    if let Some(first) = rows.next() {
-        let columns = first.matches(" | ").count() + 1;
-        text.push_str(first);
-        text.push_str("\n|");
-        text.push_str(&" --- |".repeat(columns.min(1_000)));
-        text.push('\n');
-    }
-    for row in rows {
-        text.push_str(row);
-        text.push('\n');
-    }
-    text.push('\n');
-    Some(text.into())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the converter's handlers may also answer nothing")]
-fn row(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
-    let cells = handlers.walk_children(element.node).content;
-    Some(format!("\n|{}\n", cells.trim_end()).into())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the converter's handlers may also answer nothing")]
-fn cell(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
-    let content = handlers.walk_children(element.node).content;
-    let words = content.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(format!(" {words} |").into())
-}
-
-/// The text with at most one blank line between two others and no blanks at the ends of lines.
-fn fewer_blank_lines(text: &str) -> String {
-    let (mut out, mut blank) = (String::with_capacity(text.len()), true);
-    for line in text.lines() {
-        let line = line.trim_end();
-        if !(blank && line.is_empty()) {
-            out.push_str(line);
-            out.push('\n');
-        }
-        blank = line.is_empty();
-    }
-    out.truncate(out.trim_end().len());
-    out
 }
 
 #[cfg(test)]

@@ -80,6 +80,20 @@ fn hostile_pages_end_soon_and_stay_small() {
         "</".repeat(many) + "<script>" + &"</".repeat(many),
         "<h1>".repeat(many),
         "&lt;".repeat(many),
+        "&aacute;&nope;".repeat(many),
+        "<code>x</code>".repeat(many),
+        "<code>`</code> ".repeat(many),
+        "<blockquote><b><i>".repeat(8) + &"<p>x".repeat(many),
+        "<blockquote>".repeat(8) + "<pre>" + &"x\n".repeat(many),
+        "<blockquote>".repeat(8) + "<pre>" + &"\n".repeat(many),
+        "<ol start=4000000000><li>".repeat(8) + &"x<br>".repeat(many),
+        "<dl><dt>x<dd>".repeat(many),
+        "<table><tr><td>x".repeat(many),
+        "<table><tr><td><table><tr><td>".to_owned() + &"<h1>#</h1>".repeat(many),
+        "<a href=x>".to_owned() + &"[".repeat(many) + "</a>" + &"]*_`\\".repeat(many),
+        "<a href=x>[</a>".repeat(many),
+        "<h1><a href=#x>x</a>".repeat(many),
+        "<ul><ul><li>".repeat(many) + &"<hr>".repeat(many),
     ];
     for page in pages {
         let began = Instant::now();

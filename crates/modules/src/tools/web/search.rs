@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::Config;
+use super::entity::{Place, decode};
 use super::get::{Limits, bounded, read, told};
 
 /// The most bytes of an answer of a search service.
@@ -161,11 +162,7 @@ fn plain(text: &str) -> String {
             _ => {}
         }
     }
-    for (written, meant) in
-        [("&quot;", "\""), ("&#x27;", "'"), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")]
-    {
-        out = out.replace(written, meant);
-    }
+    let out = decode(&out, Place::Text);
     out.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(EXCERPT).collect()
 }
 

@@ -4,6 +4,15 @@ pub(super) fn value<'t>(attributes: &[(String, &'t str)], key: &str) -> Option<&
     attributes.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
 }
 
+/// Where the first tag begins; the length of the text when it has none.
+pub(super) fn opens_tag(text: &str) -> usize {
+    let opens = |(at, _): &(usize, &str)| {
+        let next = text.get(at + 1..).and_then(|rest| rest.chars().next());
+        next.is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'))
+    };
+    text.match_indices('<').find(opens).map_or(text.len(), |(at, _)| at)
+}
+
 /// What comes after the first `end`; nothing when there is none.
 pub(super) fn after<'t>(text: &'t str, end: &str) -> &'t str {
     text.split_once(end).map_or("", |(_, rest)| rest)
@@ -66,15 +75,4 @@ pub(super) fn content<'t>(text: &'t str, name: &str) -> (&'t str, &'t str) {
         from = at + 2;
     }
     (text, "")
-}
-
-pub(super) fn plain_title(title: &str) -> Option<String> {
-    let mut plain = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (written, meant) in
-        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&nbsp;", " "), ("&amp;", "&")]
-    {
-        plain = plain.replace(written, meant);
-    }
-    let plain: String = plain.chars().take(300).collect();
-    (!plain.is_empty()).then_some(plain)
 }

@@ -1,12 +1,14 @@
 //! What becomes of each tag: a table.
 
+use super::super::markdown::{Tag, Void};
+
 /// What becomes of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is written, under this name, with an end.
-    Kept(&'static str),
-    /// It is written and has no end.
-    Void(&'static str),
+    /// It is told to the writer, and so is its end.
+    Kept(Tag),
+    /// It is told to the writer and has no end.
+    Void(Void),
     /// It goes with everything in it.
     Gone,
     /// It goes, and what is in it stays.
@@ -15,33 +17,34 @@ pub(super) enum Fate {
 
 pub(super) fn fate(name: &str) -> Fate {
     let kept = match name {
-        "b" | "strong" => "strong",
-        "i" | "em" => "em",
+        "b" | "strong" => Tag::Strong,
+        "i" | "em" => Tag::Em,
         "div" | "section" | "article" | "main" | "header" | "footer" | "nav" | "aside" | "figure"
-        | "figcaption" | "address" | "details" | "summary" | "dl" | "dt" | "dd" | "form" | "fieldset" => {
-            "div"
-        }
-        "p" => "p",
-        "h1" => "h1",
-        "h2" => "h2",
-        "h3" => "h3",
-        "h4" => "h4",
-        "h5" => "h5",
-        "h6" => "h6",
-        "a" => "a",
-        "ul" | "menu" => "ul",
-        "ol" => "ol",
-        "li" => "li",
-        "table" => "table",
-        "tr" => "tr",
-        "td" => "td",
-        "th" => "th",
-        "pre" => "pre",
-        "code" | "kbd" | "samp" => "code",
-        "blockquote" => "blockquote",
-        "br" => return Fate::Void("br"),
-        "hr" => return Fate::Void("hr"),
-        "img" => return Fate::Void("img"),
+        | "figcaption" | "address" | "details" | "summary" | "form" | "fieldset" | "legend" | "caption"
+        | "center" | "hgroup" | "dialog" | "search" => Tag::Block,
+        "p" => Tag::Paragraph,
+        "h1" => Tag::Heading(1),
+        "h2" => Tag::Heading(2),
+        "h3" => Tag::Heading(3),
+        "h4" => Tag::Heading(4),
+        "h5" => Tag::Heading(5),
+        "h6" => Tag::Heading(6),
+        "a" => Tag::Link,
+        "ul" | "menu" | "dir" => Tag::Bullets,
+        "ol" => Tag::Numbers,
+        "li" => Tag::Item,
+        "dl" => Tag::Terms,
+        "dt" => Tag::Term,
+        "dd" => Tag::Detail,
+        "table" => Tag::Table,
+        "tr" => Tag::Row,
+        "td" | "th" => Tag::Cell,
+        "pre" | "listing" => Tag::Pre,
+        "code" | "kbd" | "samp" | "tt" => Tag::Code,
+        "blockquote" => Tag::Quote,
+        "br" => return Fate::Void(Void::Break),
+        "hr" => return Fate::Void(Void::Rule),
+        "img" => return Fate::Void(Void::Image),
         "script" | "style" | "noscript" | "template" | "svg" | "math" | "iframe" | "object" | "select"
         | "textarea" | "canvas" | "audio" | "video" => return Fate::Gone,
         _ => return Fate::Dropped,
@@ -49,15 +52,35 @@ pub(super) fn fate(name: &str) -> Fate {
     Fate::Kept(kept)
 }
 
-/// Tags that end when this one begins, as far up as the first of the second list.
-pub(super) fn ends(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
-    match name {
-        "li" => (&["li", "p"], &["ul", "ol", "table"]),
-        "td" | "th" => (&["td", "th", "p"], &["tr", "table"]),
-        "tr" => (&["tr", "td", "th", "p"], &["table"]),
-        "a" => (&["a"], &["td", "th", "table"]),
-        "p" | "div" | "ul" | "ol" | "table" | "pre" | "blockquote" | "h1" | "h2" | "h3" | "h4" | "h5"
-        | "h6" => (&["p"], &["td", "th", "li", "table", "div"]),
-        _ => (&[], &[]),
+/// Whether what is inside stands further right than what is around it.
+pub(super) fn indents(tag: Tag) -> bool {
+    matches!(tag, Tag::Bullets | Tag::Numbers | Tag::Quote | Tag::Table | Tag::Detail)
+}
+
+/// Whether this tag ends that open one when it begins.
+pub(super) fn ends(tag: Tag, open: Tag) -> bool {
+    match tag {
+        Tag::Item => matches!(open, Tag::Item | Tag::Paragraph),
+        Tag::Term | Tag::Detail => matches!(open, Tag::Term | Tag::Detail | Tag::Paragraph),
+        Tag::Cell => matches!(open, Tag::Cell | Tag::Paragraph),
+        Tag::Row => matches!(open, Tag::Row | Tag::Cell | Tag::Paragraph),
+        Tag::Link => open == Tag::Link,
+        Tag::Paragraph | Tag::Block => open == Tag::Paragraph,
+        Tag::Heading(_) | Tag::Bullets | Tag::Numbers | Tag::Terms | Tag::Table | Tag::Pre | Tag::Quote => {
+            matches!(open, Tag::Paragraph | Tag::Heading(_))
+        }
+        Tag::Strong | Tag::Em | Tag::Code => false,
+    }
+}
+
+/// Whether nothing outside this open tag is ended when the other begins.
+pub(super) fn shields(open: Tag, tag: Tag) -> bool {
+    match tag {
+        Tag::Item => matches!(open, Tag::Bullets | Tag::Numbers | Tag::Table),
+        Tag::Term | Tag::Detail => matches!(open, Tag::Terms | Tag::Item | Tag::Quote | Tag::Table),
+        Tag::Cell => matches!(open, Tag::Row | Tag::Table),
+        Tag::Row => open == Tag::Table,
+        Tag::Link => matches!(open, Tag::Cell | Tag::Table),
+        _ => matches!(open, Tag::Cell | Tag::Item | Tag::Table | Tag::Block | Tag::Term | Tag::Detail),
     }
 }
