@@ -36,6 +36,8 @@ pub(crate) struct Index<'a> {
 const OPEN: u8 = b'o';
 /// The flag of a session that another started as part of its work.
 const CHILD: u8 = b'c';
+/// The flag of a session in which nobody has said anything; the length of its journal then stands instead of the time.
+const EMPTY: u8 = b'e';
 
 /// Something to tell the index.
 pub(crate) enum Note<'a> {
@@ -45,6 +47,8 @@ pub(crate) enum Note<'a> {
     Open(&'a Metadata),
     /// What it is, and its process is done.
     Closed(&'a Metadata),
+    /// Nobody said anything in it, and its journal is so long.
+    Empty(&'a SessionId, u64),
 }
 
 impl<'a> Note<'a> {
@@ -54,7 +58,8 @@ impl<'a> Note<'a> {
 
     fn line(&self) -> Option<String> {
         let (metadata, open) = match self {
-            Self::Opened(id) => return Some(mark(id)),
+            Self::Opened(id) => return Some(mark(id, 0, OPEN)),
+            Self::Empty(id, bytes) => return Some(mark(id, i64::try_from(*bytes).ok()?, EMPTY)),
             Self::Open(metadata) => (metadata, char::from(OPEN)),
             Self::Closed(metadata) => (metadata, '-'),
         };
@@ -66,9 +71,9 @@ impl<'a> Note<'a> {
     }
 }
 
-/// The line that says no more than that a process took the session.
-fn mark(id: &SessionId) -> String {
-    format!("{id} 0 {}", char::from(OPEN))
+/// A line that has nothing but a flag to say.
+fn mark(id: &SessionId, at: i64, flag: u8) -> String {
+    format!("{id} {at} {}", char::from(flag))
 }
 
 impl<'a> Index<'a> {
@@ -117,7 +122,7 @@ impl<'a> Index<'a> {
         for id in sessions {
             let Some((_, known)) = contents.get(id.as_str()) else { continue };
             // The line may be older than the last mark.
-            let mark = known.is_open.then(|| mark(id).into_bytes());
+            let mark = known.mark().map(|(at, flag)| mark(id, at, flag).into_bytes());
             for line in contents.line(known).into_iter().chain(mark) {
                 text.extend(line.trim_ascii_end());
                 text.push(b'\n');

@@ -86,6 +86,21 @@ fn a_tidy_keeps_what_is_known_and_forgets_who_is_gone() {
 }
 
 #[test]
+fn an_empty_session_is_known_by_its_journal_until_somebody_takes_it() {
+    let (_dir, home) = home();
+    let index = Index::of(&home);
+    let known = |name: &str| index.contents().get(name).map(|(_, known)| *known).unwrap();
+    index.note(&[Note::Opened(&id("quiet")), Note::Empty(&id("quiet"), 77)]);
+    assert_eq!((known("quiet").empty_journal(), known("quiet").is_settled()), (Some(77), false));
+    index.tidy(&[id("quiet")]);
+    assert_eq!(known("quiet").empty_journal(), Some(77));
+    index.note(&[Note::Opened(&id("quiet"))]);
+    assert_eq!((known("quiet").empty_journal(), known("quiet").is_settled()), (None, false));
+    index.note(&[Note::Closed(&metadata("quiet", 1, "/a"))]);
+    assert_eq!((known("quiet").empty_journal(), known("quiet").is_settled()), (None, true));
+}
+
+#[test]
 fn what_is_torn_old_or_no_text_is_not_believed() {
     let (_dir, home) = home();
     let index = Index::of(&home);

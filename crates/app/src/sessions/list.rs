@@ -113,19 +113,25 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
     let (mut candidates, mut strangers, mut there) = (Vec::new(), Vec::new(), 0);
     for name in names.split_terminator('/') {
         there += 1;
-        match contents.get(name).filter(|(_, known)| known.is_settled()) {
-            Some((id, known)) => {
+        match contents.get(name) {
+            Some((id, known)) if known.is_settled() => {
                 let is_here =
                     known.folder().map_or_else(|| scope.is_here(None), |at| here.get(at) == Some(&true));
                 if is_here && (with_children || !known.is_child) {
                     candidates.push(Candidate::Indexed(id, known));
                 }
             }
-            None => strangers.extend(name.parse::<SessionId>().ok()),
+            known => {
+                let Ok(id) = name.parse::<SessionId>() else { continue };
+                let empty = known.and_then(|(_, known)| known.empty_journal());
+                if empty.is_none() || empty != journal_bytes(store, &id) {
+                    strangers.push(id);
+                }
+            }
         }
     }
     let mut listing = Listing::default();
-    let mut looked = Vec::new();
+    let (mut looked, mut empty) = (Vec::new(), Vec::new());
     for id in strangers {
         match examine(store, &id, &mut listing) {
             Ok(listed) => {
@@ -138,12 +144,16 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
                 }
             }
             // Nobody said anything in it: there is nothing to list, and nothing is wrong.
-            Err(SessionError::Empty { .. }) => {}
+            Err(SessionError::Empty { id }) => {
+                empty.extend(journal_bytes(store, &id).map(|bytes| (id, bytes)))
+            }
             Err(error) => listing.unread.push((id, error)),
         }
     }
-    index.note(&looked.iter().map(Note::Closed).collect::<Vec<_>>());
-    if Index::is_wasteful(contents.lines() + looked.len(), there) {
+    let empty = empty.iter().map(|(id, bytes)| Note::Empty(id, *bytes));
+    let notes: Vec<_> = looked.iter().map(Note::Closed).chain(empty).collect();
+    index.note(&notes);
+    if Index::is_wasteful(contents.lines() + notes.len(), there) {
         index.tidy(&store.ids()?);
     }
     listing.total = candidates.len();
@@ -163,6 +173,10 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
         }
     }
     Ok(listing)
+}
+
+fn journal_bytes(store: &SessionStore, id: &SessionId) -> Option<u64> {
+    std::fs::metadata(store.home().session(id).events()).ok().map(|metadata| metadata.len())
 }
 
 /// So many of them, the last used first.

@@ -9,7 +9,7 @@ use bstr::io::BufReadExt;
 use indexmap::IndexSet;
 use serde_json::Deserializer;
 
-use super::{CHILD, OPEN};
+use super::{CHILD, EMPTY, OPEN};
 use crate::store::Metadata;
 
 /// How much of the file is read at once.
@@ -34,7 +34,9 @@ pub(crate) struct Known {
     pub(crate) at: i64,
     line: Option<Place>,
     folder: Option<u32>,
-    pub(super) is_open: bool,
+    is_open: bool,
+    /// Whether nobody said anything in it; the time is the length of its journal then.
+    is_empty: bool,
     pub(crate) is_child: bool,
 }
 
@@ -49,7 +51,22 @@ struct Place {
 impl Known {
     /// Whether it can be shown as it is.
     pub(crate) fn is_settled(&self) -> bool {
-        !self.is_open && self.line.is_some()
+        !self.is_open && !self.is_empty && self.line.is_some()
+    }
+
+    /// How long the journal was when nobody had said anything in it, if that is what is known last.
+    pub(crate) fn empty_journal(&self) -> Option<u64> {
+        let bytes = (self.is_empty && !self.is_open).then_some(self.at)?;
+        u64::try_from(bytes).ok()
+    }
+
+    /// What was said of it after its line, or without one.
+    pub(super) fn mark(&self) -> Option<(i64, u8)> {
+        match (self.is_open, self.is_empty) {
+            (true, _) => Some((0, OPEN)),
+            (false, true) => Some((self.at, EMPTY)),
+            (false, false) => None,
+        }
     }
 
     /// Which of [`Contents::folders`] it was started in.
@@ -99,7 +116,10 @@ impl Contents {
             Some(known) => known,
             None => self.sessions.entry(head.id.into()).or_default(),
         };
-        known.is_open = head.flags.contains(&OPEN);
+        (known.is_open, known.is_empty) = (head.flags.contains(&OPEN), head.flags.contains(&EMPTY));
+        if known.is_empty {
+            known.at = head.at;
+        }
         let Some((folder, metadata)) = behind(head.rest, &mut self.folders) else { return };
         let before = line.trim_ascii_end().len() - head.rest.len();
         let Ok(length) = u32::try_from(line.len()) else { return };
