@@ -8,7 +8,7 @@ use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
 
 use super::SessionError;
-use super::index::{Index, Known, Note};
+use super::index::{Contents, Index, Known, Note};
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
 use crate::store::{Metadata, SessionStore, StoreError, are_damaged, metadata_of, update_views};
@@ -50,6 +50,10 @@ impl Scope {
     #[must_use]
     pub fn with_children(self) -> Self {
         Self { children: Children::Shown, ..self }
+    }
+
+    fn shows_children(&self) -> bool {
+        self.children == Children::Shown
     }
 
     pub(super) fn is_here(&self, dir: Option<&Path>) -> bool {
@@ -108,28 +112,7 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
         (names.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), contents)
     });
     let names = names?;
-    let with_children = scope.children == Children::Shown;
-    let here: Vec<bool> = contents.folders().map(|folder| scope.is_here(Some(folder))).collect();
-    let (mut candidates, mut strangers, mut there) = (Vec::new(), Vec::new(), 0);
-    for name in names.split_terminator('/') {
-        there += 1;
-        match contents.get(name) {
-            Some((id, known)) if known.is_settled() => {
-                let is_here =
-                    known.folder().map_or_else(|| scope.is_here(None), |at| here.get(at) == Some(&true));
-                if is_here && (with_children || !known.is_child) {
-                    candidates.push(Candidate::Indexed(id, known));
-                }
-            }
-            known => {
-                let Ok(id) = name.parse::<SessionId>() else { continue };
-                let empty = known.and_then(|(_, known)| known.empty_journal());
-                if empty.is_none() || empty != journal_bytes(store, &id) {
-                    strangers.push(id);
-                }
-            }
-        }
-    }
+    let (mut candidates, strangers) = sift(&names, &contents, store, scope);
     let mut listing = Listing::default();
     let (mut looked, mut empty) = (Vec::new(), Vec::new());
     for id in strangers {
@@ -139,7 +122,7 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
                 if listed.owner.is_none() {
                     looked.push(listed.metadata.clone());
                 }
-                if scope.is_here(working_dir.as_deref()) && (with_children || parent_id.is_none()) {
+                if scope.is_here(working_dir.as_deref()) && (scope.shows_children() || parent_id.is_none()) {
                     candidates.push(Candidate::Looked(Box::new(listed)));
                 }
             }
@@ -153,26 +136,73 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
     let empty = empty.iter().map(|(id, bytes)| Note::Empty(id, *bytes));
     let notes: Vec<_> = looked.iter().map(Note::Closed).chain(empty).collect();
     index.note(&notes);
-    if Index::is_wasteful(contents.lines() + notes.len(), there) {
+    if Index::is_wasteful(contents.lines() + notes.len(), names.matches('/').count()) {
         index.tidy(&store.ids()?);
     }
     listing.total = candidates.len();
     for candidate in first(candidates, scope.limit) {
-        match candidate {
-            Candidate::Looked(listed) => listing.sessions.push(*listed),
-            Candidate::Indexed(id, known) => match contents.metadata(known) {
-                Some(metadata) => listing.sessions.push(Listed { metadata, owner: None }),
-                None => {
-                    let id: SessionId = id.parse()?;
-                    match examine(store, &id, &mut listing) {
-                        Ok(listed) => listing.sessions.push(listed),
-                        Err(error) => listing.unread.push((id, error)),
-                    }
-                }
-            },
-        }
+        listing.show(candidate, &contents, store)?;
     }
     Ok(listing)
+}
+
+/// Those of the scope that the index knows, and those that have to be looked at.
+fn sift<'a>(
+    names: &str,
+    contents: &'a Contents,
+    store: &SessionStore,
+    scope: &Scope,
+) -> (Vec<Candidate<'a>>, Vec<SessionId>) {
+    let here: Vec<bool> = contents.folders().map(|folder| scope.is_here(Some(folder))).collect();
+    let (mut candidates, mut strangers) = (Vec::new(), Vec::new());
+    for name in names.split_terminator('/') {
+        match contents.get(name) {
+            Some((id, known)) if known.is_settled() => {
+                let is_here =
+                    known.folder().map_or_else(|| scope.is_here(None), |at| here.get(at) == Some(&true));
+                if is_here && (scope.shows_children() || !known.is_child) {
+                    candidates.push(Candidate::Indexed(id, known));
+                }
+            }
+            known => {
+                // Names that are no ids were not made by us.
+                let Ok(id) = name.parse::<SessionId>() else { continue };
+                let empty = known.and_then(|(_, known)| known.empty_journal());
+                if empty.is_none() || empty != journal_bytes(store, &id) {
+                    strangers.push(id);
+                }
+            }
+        }
+    }
+    (candidates, strangers)
+}
+
+impl Listing {
+    fn show(
+        &mut self,
+        candidate: Candidate<'_>,
+        contents: &Contents,
+        store: &SessionStore,
+    ) -> Result<(), SessionError> {
+        let id: SessionId = match candidate {
+            Candidate::Looked(listed) => {
+                self.sessions.push(*listed);
+                return Ok(());
+            }
+            Candidate::Indexed(id, known) => match contents.metadata(known) {
+                Some(metadata) => {
+                    self.sessions.push(Listed { metadata, owner: None });
+                    return Ok(());
+                }
+                None => id.parse()?,
+            },
+        };
+        match examine(store, &id, self) {
+            Ok(listed) => self.sessions.push(listed),
+            Err(error) => self.unread.push((id, error)),
+        }
+        Ok(())
+    }
 }
 
 fn journal_bytes(store: &SessionStore, id: &SessionId) -> Option<u64> {

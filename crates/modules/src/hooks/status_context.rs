@@ -131,7 +131,7 @@ impl HookHandler for Status {
             }
             // The person may have changed anything since the last turn. The first request is not there yet, so git has
             // time until then.
-            PromptSubmit::NAME => self.look.iter().for_each(Look::renew),
+            PromptSubmit::NAME => self.look.iter().for_each(Look::begin_turn),
             ToolPost::NAME if self.may_have_changed_files(event) => self.look.iter().for_each(Look::doubt),
             _ => {}
         }
@@ -204,6 +204,9 @@ impl Module for StatusContext {
         }
         let look = dir.filter(|dir| dir.is_absolute()).map(|dir| Look::new(dir, &config));
         let (priority, with_git) = (config.priority, config.include_git && look.is_some());
+        if with_git {
+            look.iter().for_each(Look::begin_early);
+        }
         let (zone, began) = (Arc::new(OnceLock::new()), Mutex::default());
         if config.include_datetime {
             // Finding the zone reads files, and the first request is not there yet.

@@ -34,6 +34,7 @@ mod events;
 mod exchange;
 #[cfg(test)]
 pub(crate) mod histories;
+mod keys;
 mod limits;
 mod listening;
 pub(crate) mod models;

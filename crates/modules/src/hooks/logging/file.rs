@@ -27,6 +27,7 @@ struct Opened {
     size: u64,
     // After a crash or a full disk the last line may lack its end; the next one must not be glued to it.
     torn: bool,
+    unsynced: bool,
 }
 
 impl LogFile {
@@ -69,8 +70,12 @@ impl LogFile {
     }
 
     /// Makes what was written durable.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.open.as_ref().map_or(Ok(()), |open| open.file.sync_data())
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if let Some(open) = self.open.as_mut().filter(|open| open.unsynced) {
+            open.file.sync_data()?;
+            open.unsynced = false;
+        }
+        Ok(())
     }
 
     /// Adds as many lines as the file has room for, at least one.
@@ -90,7 +95,7 @@ impl LogFile {
             bytes.extend_from_slice(line);
             count += 1;
         }
-        open.torn = true;
+        (open.torn, open.unsynced) = (true, true);
         open.file.write_all(&bytes)?;
         open.torn = false;
         open.size += length(bytes.len());
@@ -111,7 +116,7 @@ impl LogFile {
                     file.seek(SeekFrom::End(-1))?;
                     file.read_exact(&mut last)?;
                 }
-                Opened { file, size, torn: last != [b'\n'] }
+                Opened { file, size, torn: last != [b'\n'], unsynced: false }
             }
         };
         Ok(self.open.insert(open))

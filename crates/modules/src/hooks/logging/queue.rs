@@ -187,7 +187,7 @@ fn commit(
     })
 }
 
-fn synced(file: &LogFile) -> Result<(), String> {
+fn synced(file: &mut LogFile) -> Result<(), String> {
     file.sync().map_err(|error| format!("the log `{}` cannot be synced: {error}", file.path().display()))
 }
 

@@ -5,10 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::Config;
 use super::git::{self, Repo, Wanted};
 use super::refs;
+
+/// A look that began this short a time before a turn, and is still under way, sees what the turn's own would see.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// What was seen last.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +47,8 @@ struct State {
     doubts: u64,
     answered: u64,
     looking: bool,
+    /// When the first look began, until a turn began.
+    early: Option<Instant>,
 }
 
 impl State {
@@ -71,8 +77,24 @@ impl Look {
         self.0.lock().doubts += 1;
     }
 
-    /// Looks again, without waiting for it.
-    pub(super) fn renew(&self) {
+    /// Looks before anybody asks: most sessions are opened for a prompt that is there already, and git has time until then.
+    pub(super) fn begin_early(&self) {
+        self.0.lock().early = Some(Instant::now());
+        self.renew();
+    }
+
+    /// A turn begins: looks again, without waiting for it.
+    pub(super) fn begin_turn(&self) {
+        let mut state = self.0.lock();
+        let early = state.early.take();
+        if state.looking && early.is_some_and(|began| began.elapsed() < MOMENT) {
+            return;
+        }
+        drop(state);
+        self.renew();
+    }
+
+    fn renew(&self) {
         self.doubt();
         self.begin();
     }

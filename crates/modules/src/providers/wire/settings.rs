@@ -10,12 +10,13 @@ use amplifier_core::loader::{LoadError, MountCx, near_misses};
 use amplifier_core::redact::REDACTED;
 use amplifier_core::retry::RetryPolicy;
 use amplifier_protocol::chat::ResponseFormat;
-use schemars::{JsonSchema, schema_for};
+use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::environment::variable;
+use super::keys::Keys;
 use super::price::Price;
 
 /// The variable that names the folder of recorded calls.
@@ -276,22 +277,24 @@ pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
     config: Value,
     defaults: Value,
 ) -> Result<(Settings, T), LoadError> {
-    let (shared, own) = (keys_of::<Settings>(), keys_of::<T>());
+    let (shared, own) = (Keys::of::<Settings>(), Keys::of::<T>());
     let (mut for_all, mut for_one) = (into_map(defaults), Map::new());
     for (key, value) in into_map(config) {
-        let key = match ALIASES.iter().find(|(alias, _)| *alias == key && !own.contains_key(&key)) {
+        let key = match ALIASES.iter().find(|(alias, _)| *alias == key && !own.has(&key)) {
             Some((_, name)) => (*name).to_owned(),
             None => key,
         };
-        if let Some(schema) = own.get(&key) {
-            for_one.insert(key, tidy(value, schema));
-        } else if let Some(schema) = shared.get(&key) {
+        if own.has(&key) {
+            let value = own.tidy(&key, value);
+            for_one.insert(key, value);
+        } else if shared.has(&key) {
             // A key without a value asks for the default.
             if !value.is_null() {
-                for_all.insert(key, tidy(value, schema));
+                let value = shared.tidy(&key, value);
+                for_all.insert(key, value);
             }
         } else {
-            let known: Vec<_> = shared.keys().chain(own.keys()).cloned().collect();
+            let known: Vec<_> = shared.names().chain(own.names()).collect();
             let near = near_misses(&key, &known);
             let hint = if near.is_empty() {
                 String::new()
@@ -310,27 +313,5 @@ fn into_map(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
-    }
-}
-
-fn keys_of<T: JsonSchema>() -> Map<String, Value> {
-    let mut schema = schema_for!(T).to_value();
-    schema.get_mut("properties").map(Value::take).map(into_map).unwrap_or_default()
-}
-
-/// A text where a number or a yes is wanted, as `${VAR}` and wizards give them, becomes what it spells.
-fn tidy(value: Value, schema: &Value) -> Value {
-    let takes = |kind: &str| match schema.get("type") {
-        Some(Value::String(one)) => one == kind,
-        Some(Value::Array(some)) => some.iter().any(|one| one == kind),
-        _ => false,
-    };
-    match &value {
-        Value::String(text) if !takes("string") => match serde_json::from_str::<Value>(text.trim()) {
-            Ok(read @ Value::Bool(_)) if takes("boolean") => read,
-            Ok(read @ Value::Number(_)) if takes("number") || takes("integer") => read,
-            _ => value,
-        },
-        _ => value,
     }
 }
