@@ -30,7 +30,7 @@ use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::files::{Durability, FileError};
+use crate::files::FileError;
 use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
@@ -319,9 +319,7 @@ async fn furnish(
         rebuilt = damaged || read.views == ViewsUse::Damaged;
         builder = builder.resume(read.history);
         store.write_plan(&folder, &plan)?;
-        if parts != PromptParts::default() {
-            parts.write(&folder, Durability::Synced)?;
-        }
+        parts.replace(&folder)?;
     }
     let (dir, home, display) =
         (surroundings.working_dir.clone(), surroundings.user_home.clone(), surroundings.display.clone());
@@ -369,6 +367,14 @@ async fn describe(session: &Session, begun_in: Option<&Path>, origin: Option<Ses
     session.coordinator().emit(told).await;
 }
 
+/// What a session has beside its plan.
+#[derive(Debug, Clone)]
+pub struct Keeps {
+    pub prompt: PromptParts,
+    pub lock: Option<Arc<BundleLock>>,
+    pub origin: Option<SessionOrigin>,
+}
+
 impl OpenSession {
     /// What the session and its sub-sessions cost since it was opened; nothing when nobody told a price.
     pub fn cost_of_run(&self) -> Option<Usd> {
@@ -384,6 +390,14 @@ impl OpenSession {
         let total = self.session.coordinator().ledger().statement().total.cost_nanos;
         let told = self.session.status().cost_usd.is_some() || total > 0;
         told.then(|| Usd::from_nanos(total))
+    }
+
+    /// What the session has beside its plan, for whoever leaves it and may have to come back.
+    pub fn keeps(&self) -> Result<Keeps, AppError> {
+        let (store, id) = (&self.nest.store, self.session.id());
+        let kept = Kept::find(store, id.clone(), None, None)?.under_its_lock()?;
+        let origin = store.metadata(id).ok().and_then(|metadata| metadata.bundle);
+        Ok(Keeps { prompt: kept.parts, lock: kept.lock, origin })
     }
 
     /// Shows the person something, where there is a place for it.

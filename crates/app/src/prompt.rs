@@ -107,6 +107,20 @@ impl PromptParts {
         Ok(write_atomic(&path, &text, durability)?)
     }
 
+    /// Keeps them with a session that exists, in place of those it had.
+    pub(crate) fn replace(&self, folder: &SessionFolder) -> Result<(), PromptError> {
+        if *self != Self::default() {
+            return self.write(folder, Durability::Synced);
+        }
+        let path = folder.prompt();
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(FileError::at("remove", &path)(error).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The parts that a session was opened with; nothing for a session that had none.
     pub fn read(folder: &SessionFolder) -> Result<Option<Self>, PromptError> {
         let path = folder.prompt();

@@ -7,7 +7,7 @@ use amplifier_app::approval::{Approvals, Asker, GrantFile};
 use amplifier_app::files::{FileError, create_private_dir};
 use amplifier_app::library::Access;
 use amplifier_app::modes::{Mode, ModeSwitch};
-use amplifier_app::open::{AppError, OpenRequest, OpenSession, Which, open};
+use amplifier_app::open::{AppError, Keeps, OpenRequest, OpenSession, Which, open};
 use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
@@ -201,6 +201,7 @@ impl Seat {
         self.opened.update_views().await?;
         let back = self.opened.session.id().clone();
         let old = self.opened.session.coordinator().plan().clone();
+        let keeps = self.opened.keeps()?;
         let leaves = !matches!(&to.which, Which::Resume(id, _) if *id == back);
         let empty = leaves && self.is_empty();
         self.opened.session.cleanup().await;
@@ -227,8 +228,9 @@ impl Seat {
                 Ok(told)
             }
             Err(reason) => {
-                let parts = Parts { resolver: self.resolver.clone(), ..Parts::default() };
-                // With the plan that worked: the other one has been kept already.
+                // With all that worked: what belongs to the other one has been kept already.
+                let Keeps { prompt, lock, origin } = keeps;
+                let parts = Parts { prompt: Some(prompt), resolver: self.resolver.clone(), lock, origin };
                 let which = Which::Resume(back.clone(), Some(Box::new(old)));
                 self.opened = open(request(which, parts)).await?;
                 Err(reason)

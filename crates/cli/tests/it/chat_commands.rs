@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Ran};
+use crate::desk::{Desk, Ran, read};
 
 fn desk(responses: Value) -> Desk {
     let desk = Desk::new();
@@ -174,4 +174,28 @@ fn another_model_is_asked_from_the_next_turn_on() {
     assert!(ran.stderr.contains("other-1 of mock"), "{}", ran.stderr);
     assert_eq!(ids(&desk).len(), 1, "it is the same session");
     assert_eq!(ran.code, 1);
+}
+
+#[test]
+fn after_a_bundle_that_cannot_be_used_the_session_has_its_own_words_again() {
+    let bundle = |name: &str, loop_: &str, words: &str| {
+        format!(
+            "---\nbundle: {{name: {name}}}\nsession:\n  orchestrator: {{module: {loop_}}}\n  context: {{module: context-simple}}\n\
+             providers:\n  - module: provider-mock\n    config: {{responses: [One.]}}\n---\n{words}\n"
+        )
+    };
+    let desk = Desk::new();
+    desk.file("near.md", bundle("near", "loop-basic", "Near words."));
+    desk.file("far.md", bundle("far", "loop-that-is-not", "Far words."));
+    let ran = desk.amplifier_with_input(&["--bundle", "./near.md"], b"first\n/bundle ./far.md\nsecond\n");
+    // The model of a session that was opened again begins its script again.
+    assert_eq!(ran.stdout.matches("One.").count(), 2, "{}", ran.seen());
+    assert!(ran.seen().contains("the session goes on as it was"), "{}", ran.seen());
+    let sessions = desk.sessions();
+    let [session] = sessions.as_slice() else { panic!("{sessions:?}") };
+    let [prompt, plan, metadata] =
+        ["prompt.json", "mount_plan.json", "metadata.json"].map(|file| read(&session.join(file)));
+    assert!(prompt.contains("Near words.") && !prompt.contains("Far words."), "{prompt}");
+    assert!(plan.contains("loop-basic") && !plan.contains("loop-that-is-not"), "{plan}");
+    assert!(metadata.contains("near.md") && !metadata.contains("far.md"), "{metadata}");
 }
