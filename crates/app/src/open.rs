@@ -331,7 +331,17 @@ async fn furnish(
         .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
-    let session = match builder.open().await {
+    // The disk is waited for while modules mount: nobody has been promised anything yet.
+    let settled = async { if is_new { Kept::settle(folder.clone()).await } else { Ok(()) } };
+    let session = match tokio::join!(builder.open(), settled) {
+        (Ok(session), Ok(())) => Ok(session),
+        (Ok(session), Err(error)) => {
+            session.cleanup().await;
+            Err(error)
+        }
+        (Err(error), _) => Err(AppError::Open(Box::new(error))),
+    };
+    let session = match session {
         Ok(session) => session,
         Err(error) => {
             if is_new {
@@ -340,7 +350,7 @@ async fn furnish(
                     .map_err(FileError::at("remove", folder.dir()))
                     .map_err(StoreError::from)?;
             }
-            return Err(AppError::Open(Box::new(error)));
+            return Err(error);
         }
     };
     if *prompt.parts() != PromptParts::default() {

@@ -89,8 +89,9 @@ impl SessionStore {
             std::fs::set_permissions(folder.dir(), private)
                 .map_err(FileError::at("set the mode of", folder.dir()))?;
         }
-        // The first sync of its journal makes the names in the folder durable; before it there is nothing to lose.
-        self.put_plan(&folder, plan, Durability::ContentSynced)?;
+        // Whoever opens it makes the content durable, and the first sync of its journal the names; before it there is
+        // nothing to lose.
+        self.put_plan(&folder, plan, Durability::Rebuildable)?;
         Ok(folder)
     }
 

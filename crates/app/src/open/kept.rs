@@ -1,6 +1,8 @@
 //! What is kept of a session in its folder besides its journal: its plan, what its prompt is made from, and what exactly its
 //! sources are. Nothing is mounted here.
 
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 use amplifier_protocol::ids::SessionId;
@@ -32,10 +34,27 @@ impl Kept {
     ) -> Result<Self, AppError> {
         let folder = store.create(&id, &plan)?;
         if let Some(parts) = &parts {
-            parts.write(&folder, Durability::ContentSynced)?;
+            parts.write(&folder, Durability::Rebuildable)?;
         }
         let parts = parts.unwrap_or_default();
         Ok(Self { id, plan, folder, parts, lock: None, is_new: true })
+    }
+
+    /// Waits until what a new session was created with is durable.
+    pub(super) async fn settle(folder: SessionFolder) -> Result<(), AppError> {
+        let settle = move || {
+            [folder.mount_plan(), folder.prompt()].into_iter().try_for_each(|path| {
+                match File::open(&path).and_then(|file| file.sync_all()) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        Err(FileError::at("sync", &path)(error))
+                    }
+                    _ => Ok(()),
+                }
+            })
+        };
+        let settled = tokio::task::spawn_blocking(settle).await;
+        let settled = settled.map_err(|error| AppError::CutOff { message: error.to_string() })?;
+        Ok(settled.map_err(StoreError::from)?)
     }
 
     /// A session that exists; another plan or prompt takes the place of the old one once its lease is taken.

@@ -6,6 +6,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use bstr::io::BufReadExt;
+use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 use serde_json::Deserializer;
 
@@ -17,13 +18,16 @@ const BUFFER: usize = 128 * 1024;
 /// About how long the lines of a session are together.
 const USUAL: u64 = 1_024;
 
+/// The folders in which sessions were started, each once.
+type Folders = IndexSet<Box<str>, RandomState>;
+
 /// What the index says of all sessions.
 #[derive(Default)]
 pub(crate) struct Contents {
     /// Kept open: somebody may put another file in its place, and the places below are of this one.
     file: Option<File>,
-    sessions: HashMap<Box<str>, Known>,
-    folders: IndexSet<Box<str>>,
+    sessions: HashMap<Box<str>, Known, RandomState>,
+    folders: Folders,
     lines: usize,
 }
 
@@ -161,7 +165,7 @@ impl Contents {
 }
 
 /// The folder and where the metadata begins; nothing when there is no metadata.
-fn behind(text: &[u8], folders: &mut IndexSet<Box<str>>) -> Option<(Option<u32>, usize)> {
+fn behind(text: &[u8], folders: &mut Folders) -> Option<(Option<u32>, usize)> {
     let mut plain = Deserializer::from_slice(text).into_iter::<Option<&str>>();
     let (folder, end) = match plain.next()? {
         Ok(folder) => (folder.map(|folder| place_of(folder, folders)), plain.byte_offset()),
@@ -174,6 +178,6 @@ fn behind(text: &[u8], folders: &mut IndexSet<Box<str>>) -> Option<(Option<u32>,
     (end < text.len()).then(|| (folder.and_then(|folder| u32::try_from(folder).ok()), end))
 }
 
-fn place_of(folder: &str, folders: &mut IndexSet<Box<str>>) -> usize {
+fn place_of(folder: &str, folders: &mut Folders) -> usize {
     folders.get_index_of(folder).unwrap_or_else(|| folders.insert_full(folder.into()).0)
 }
