@@ -74,11 +74,15 @@ pub(crate) fn cli(workspace: &Workspace) -> Result<usize, TaskError> {
     let stage = Stage::set(workspace, &program, &server.url())?;
     let mut ours = Runs::new(&stage);
     let hello = stage.hello()?;
-    ours.measure("hello", 101, &mut Command::new(hello), "")?;
+    let mut version = Command::new(&program);
+    version.arg("--version");
+    ours.measure_in_turn(
+        101,
+        &mut [("hello", &mut Command::new(hello), ""), ("version", &mut version, "amplifier")],
+    )?;
     for (name, requests) in [("floor_0", 1), ("floor_10", 11)] {
         ours.measure(name, 41, &mut stage.floor(workspace, requests)?, "word")?;
     }
-    ours.measure("version", 101, Command::new(&program).arg("--version"), "amplifier")?;
     ours.measure("run_0", 41, &mut stage.run("mock"), "\"tool_calls\": 0")?;
     ours.measure("run_10", 21, &mut stage.run("read-10"), "\"tool_calls\": 10")?;
     ours.measure("run_10_shell", 21, &mut stage.run("shell-10"), "\"tool_calls\": 10")?;

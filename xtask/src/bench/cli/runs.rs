@@ -49,20 +49,38 @@ impl Runs {
         command: &mut Command,
         expected: &str,
     ) -> Result<(), TaskError> {
-        let once = || self.once(command, expected);
-        // The first one reads the program from the disk.
-        once()?;
-        let all = (0..times).map(|_| once()).collect::<Result<Vec<_>, _>>()?;
-        let middle = |value: fn(&Took) -> f64| {
-            let mut values: Vec<_> = all.iter().map(value).collect();
-            values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-        };
-        let (wall, cpu, peak) =
-            (middle(|took| took.wall_ns), middle(|took| took.cpu_ns), middle(|took| took.peak_bytes));
-        self.run.add_nanoseconds(&format!("{name}_wall"), wall);
-        self.run.add_nanoseconds(&format!("{name}_cpu"), cpu);
-        self.run.add_bytes(&format!("{name}_peak_bytes"), peak);
+        self.measure_in_turn(times, &mut [(name, command, expected)])
+    }
+
+    /// The same for programs that are compared with each other: they take turns, so that a machine that is slower for a
+    /// while is slower for all of them.
+    pub(super) fn measure_in_turn(
+        &mut self,
+        times: usize,
+        programs: &mut [(&str, &mut Command, &str)],
+    ) -> Result<(), TaskError> {
+        let mut took: Vec<Vec<Took>> = programs.iter().map(|_| Vec::with_capacity(times)).collect();
+        // The first round reads the programs from the disk.
+        for round in 0..=times {
+            for ((_, command, expected), took) in programs.iter_mut().zip(&mut took) {
+                let once = self.once(command, expected)?;
+                if round > 0 {
+                    took.push(once);
+                }
+            }
+        }
+        for ((name, ..), took) in programs.iter().zip(took) {
+            let middle = |value: fn(&Took) -> f64| {
+                let mut values: Vec<_> = took.iter().map(value).collect();
+                values.sort_by(f64::total_cmp);
+                values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+            };
+            let (wall, cpu, peak) =
+                (middle(|took| took.wall_ns), middle(|took| took.cpu_ns), middle(|took| took.peak_bytes));
+            self.run.add_nanoseconds(&format!("{name}_wall"), wall);
+            self.run.add_nanoseconds(&format!("{name}_cpu"), cpu);
+            self.run.add_bytes(&format!("{name}_peak_bytes"), peak);
+        }
         Ok(())
     }
 
