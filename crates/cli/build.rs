@@ -11,7 +11,6 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=RUSTFLAGS");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|set| set == value);
     let is_gnu = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu");
     let is_static = env::var("CARGO_CFG_TARGET_FEATURE").is_ok_and(|set| set.contains("crt-static"));

@@ -1,7 +1,7 @@
 //! `hooks-status-context`: tells the model where it works: folder, session, date, and how the git repository stands.
 //!
-//! Git is looked at in the background and only when something may have changed (`status_context/look.rs`); a request
-//! waits for it a moment at most and then goes out with what is known. It is told anew with each request and never stored.
+//! Git is looked at in the background, when the session opens and when something may have changed
+//! (`status_context/look.rs`); a request waits for it a moment at most and then goes out with what is known. It is told anew with each request and never stored.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
