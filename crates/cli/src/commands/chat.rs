@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use amplifier_app::library::Access;
 use amplifier_app::sessions::resolve;
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
@@ -14,13 +15,13 @@ use crate::render;
 
 /// `amplifier chat`, also of a session that exists.
 pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
-    let access = match load::access(home.clone()) {
+    let access = match load::access(home) {
         Ok(access) => access,
         Err(exit) => return exit,
     };
-    let store = SessionStore::new(access.home);
+    let store = SessionStore::new(access.home.clone());
     match args.resume.as_ref().map(|text| resolve(&store, text)).transpose() {
-        Ok(resumed) => open(&args.start, resumed, home),
+        Ok(resumed) => open(&args.start, resumed, access),
         Err(error) => {
             render::error(&error, error.hint().as_deref());
             if error.is_usage() { Exit::Usage } else { Exit::Failure }
@@ -29,9 +30,6 @@ pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
 }
 
 /// Opens the chat, with a new session or with one that exists.
-pub fn open(start: &StartArgs, resumed: Option<SessionId>, home: Option<PathBuf>) -> Exit {
-    match load::access(home) {
-        Ok(access) => load::block_on(chat::run(start, resumed, access)),
-        Err(exit) => exit,
-    }
+pub fn open(start: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
+    load::block_on(chat::run(start, resumed, access))
 }

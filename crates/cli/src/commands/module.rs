@@ -5,6 +5,7 @@ use amplifier_protocol::module_info::{EventInfo, ModuleInfo, ModuleKind};
 use amplifier_protocol::tool::Effects;
 use serde_json::{Value, json};
 
+use super::load;
 use crate::args::{Form, ModuleInfoArgs, ModuleListArgs};
 use crate::exit::Exit;
 use crate::render;
@@ -61,25 +62,20 @@ fn heading(kind: ModuleKind) -> &'static str {
 
 /// `amplifier module info ID`.
 pub fn info(args: &ModuleInfoArgs) -> Exit {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            render::error(&error, None);
-            return Exit::Failure;
+    load::block_on(async {
+        let details = match catalog::details(&args.id).await {
+            Ok(details) => details,
+            Err(error) => {
+                render::error(&error, Some("`amplifier module list` shows all"));
+                return Exit::Usage;
+            }
+        };
+        match args.output {
+            Form::Json => render::json(&json!(details)),
+            Form::Text => render::out(text(&details).trim_end()),
         }
-    };
-    let details = match runtime.block_on(catalog::details(&args.id)) {
-        Ok(details) => details,
-        Err(error) => {
-            render::error(&error, Some("`amplifier module list` shows all"));
-            return Exit::Usage;
-        }
-    };
-    match args.output {
-        Form::Json => render::json(&json!(details)),
-        Form::Text => render::out(text(&details).trim_end()),
-    }
-    Exit::Success
+        Exit::Success
+    })
 }
 
 fn text(details: &ModuleDetails) -> String {

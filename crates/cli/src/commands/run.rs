@@ -34,6 +34,11 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// `amplifier run`.
 pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
+    answer_with(args, load::access(home))
+}
+
+/// The same with settings that were read already, or with why they cannot be used.
+pub fn answer_with(args: &RunArgs, access: Result<Access, Exit>) -> Exit {
     load::block_on(async {
         let unread = Arc::new(Notify::new());
         let mut stops = match Stops::listen(args.timeout, Arc::clone(&unread)) {
@@ -43,7 +48,10 @@ pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
                 return Exit::Failure;
             }
         };
-        let begun = begin(args, home, &mut stops).await;
+        let begun = match access {
+            Ok(access) => begin(args, access, &mut stops).await,
+            Err(exit) => Err(exit),
+        };
         let exit = match begun {
             Ok(begun) => answer(args, begun, &mut stops, unread).await,
             Err(exit) => Err(exit),
@@ -62,8 +70,7 @@ struct Begun {
 }
 
 /// Reads what is asked and finds out with what it is answered.
-async fn begin(args: &RunArgs, home: Option<PathBuf>, stops: &mut Stops) -> Result<Begun, Exit> {
-    let access = load::access(home)?;
+async fn begin(args: &RunArgs, access: Access, stops: &mut Stops) -> Result<Begun, Exit> {
     let resumed = args.resume.as_ref().map(|id| id.parse::<SessionId>()).transpose();
     let resumed = resumed.map_err(|error| {
         render::error(&error, Some("it is the name of a folder in `state/sessions` of the home"));

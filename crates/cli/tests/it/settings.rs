@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desk::{Desk, Ran};
+use crate::desk::{Desk, Ran, plan, says};
 
 impl Desk {
     /// Puts a file into the home.
@@ -258,4 +258,22 @@ fn names_of_the_settings_lead_to_bundles() {
     let lost = desk.amplifier(&["plan", "show"]);
     assert_eq!(lost.code, 2);
     assert!(lost.stderr.contains("the settings name it: "), "{}", lost.stderr);
+}
+
+#[test]
+fn what_is_wrong_with_the_settings_is_told_once_by_whatever_opens_a_session() {
+    let desk = Desk::new();
+    desk.plan("p.json", &plan(says("well"))).in_home("settings.yaml", "ui:\n  colour: never\n");
+    let ways: [&[&str]; 4] = [
+        &["run", "--plan", "p.json", "hi"],
+        &["continue", "on"],
+        &["chat", "--plan", "p.json"],
+        &["resume"],
+    ];
+    for way in ways {
+        let ran = desk.amplifier_with_input(way, b"more\n");
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        let told = ran.stderr.matches("there is no setting `ui.colour`").count();
+        assert_eq!(told, 1, "{way:?}: {}", ran.seen());
+    }
 }

@@ -1,5 +1,6 @@
 //! What modules offer each other by name: capabilities and contribution channels.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -9,7 +10,7 @@ use super::Coordinator;
 use super::calls::Watched;
 use crate::contracts::{Capability, CapabilityError, Contributor, Pulse};
 use crate::sync::{read, write};
-use crate::watch::within;
+use crate::watch::{poll_once, within};
 
 #[derive(Default)]
 pub(super) struct Capabilities {
@@ -60,11 +61,17 @@ impl Coordinator {
             Some(Capability::Value(_)) => return Err(CapabilityError::NotCallable { name: name.to_owned() }),
             None => return Err(CapabilityError::Absent { name: name.to_owned() }),
         };
+        let failed = |message: String| CapabilityError::Failed { name: name.to_owned(), message };
+        let mut future = Box::pin(async move { call.call(arguments).await });
+        let mut answer = None;
+        poll_fn(|cx| poll_once(future.as_mut(), cx, &mut answer)).await;
+        // Most know their answer at once, and should not pay for a task.
+        if let Some(answer) = answer {
+            return answer.unwrap_or_else(|fault| Err(failed(format!("`{name}` {fault}"))));
+        }
         let deadline = self.deadlines().capability;
         let watched = Watched { owner: name, operation: "capability", deadline, pulse: Pulse::default() };
-        self.watch(watched, async move { call.call(arguments).await }).await.unwrap_or_else(|error| {
-            Err(CapabilityError::Failed { name: name.to_owned(), message: error.to_string() })
-        })
+        self.watch(watched, future).await.unwrap_or_else(|error| Err(failed(error.to_string())))
     }
 
     /// Adds a contributor to a channel. One name may contribute more than once.

@@ -109,6 +109,32 @@ async fn a_capability_is_called_by_name_and_a_value_or_nothing_cannot_be() {
     assert_eq!(refused, CapabilityError::Absent { name: "none".to_owned() });
 }
 
+/// Says before and after a pause whether it runs in a task; the test itself runs in none.
+struct Pausing(usize);
+
+#[async_trait]
+impl CapabilityCall for Pausing {
+    async fn call(&self, _arguments: Value) -> Result<Value, CapabilityError> {
+        let before = tokio::task::try_id().is_some();
+        for _ in 0..self.0 {
+            tokio::task::yield_now().await;
+        }
+        Ok(json!([before, tokio::task::try_id().is_some()]))
+    }
+}
+
+#[tokio::test]
+async fn a_capability_that_answers_at_once_needs_no_task_and_one_that_waits_gets_its_own() {
+    let session = Stage::new().open().await;
+    let hub = session.coordinator();
+    for (pauses, expected) in
+        [(0, json!([false, false])), (1, json!([false, true])), (3, json!([false, true]))]
+    {
+        hub.register_capability("pause", Capability::Call(Arc::new(Pausing(pauses))));
+        assert_eq!(hub.call_capability("pause", json!(null)).await, Ok(expected));
+    }
+}
+
 /// A contributor that gives what the closure makes.
 fn gives(make: impl Fn() -> Option<Value> + Send + Sync + 'static) -> Arc<dyn Contributor> {
     let make = Arc::new(make);

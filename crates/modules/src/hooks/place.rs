@@ -65,12 +65,26 @@ pub(super) fn refused(cx: &MountCx, message: impl Into<String>) -> LoadError {
 }
 
 /// Makes a folder and those above it, for the owner alone. A folder that exists keeps its mode.
+///
+/// A new one in a project's `.amplifier` is kept out of version control: who adds everything to a commit does not mean
+/// what sessions said.
 pub(super) fn private_dir(path: &Path) -> io::Result<()> {
+    let new = below_amplifier(path).filter(|folder| !folder.exists());
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    builder.create(path)?;
+    match new.map(|folder| std::fs::write(folder.join(".gitignore"), "*\n")) {
+        // Another process may have made the folder, or taken it away; then it has been told, or it need not be.
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The folder directly below `.amplifier` that holds this path or is it.
+fn below_amplifier(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|folder| folder.parent().is_some_and(|above| above.ends_with(".amplifier")))
 }
 
 /// Options that create files for the owner alone.
@@ -97,4 +111,29 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file: File = private_file().write(true).create(true).truncate(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_session_leaves_in_a_project_is_kept_out_of_version_control_and_nothing_else_is() {
+        let temp = tempfile::tempdir().unwrap();
+        let ignored = |folder: &str| {
+            private_dir(&temp.path().join(folder)).unwrap();
+            let holders = Path::new(folder).ancestors().filter(|holder| {
+                let path = temp.path().join(holder).join(".gitignore");
+                std::fs::read_to_string(path).is_ok_and(|text| text == "*\n")
+            });
+            holders.map(|holder| holder.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(ignored("p/.amplifier/backups/s-1/objects"), ["p/.amplifier/backups"]);
+        assert_eq!(ignored("p/.amplifier/logs"), ["p/.amplifier/logs"]);
+        assert_eq!(ignored("q/.amplifier"), [""; 0]);
+        assert_eq!(ignored("q/logs"), [""; 0]);
+        // Whoever made the folder, or took the file away, wants it so.
+        std::fs::create_dir(temp.path().join("q/.amplifier/logs")).unwrap();
+        assert_eq!(ignored("q/.amplifier/logs"), [""; 0]);
+    }
 }

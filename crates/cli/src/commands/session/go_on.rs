@@ -29,7 +29,7 @@ pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
         render::note("  hint: `amplifier run --resume SESSION` goes on with one that you name");
         return Exit::Usage;
     }
-    let access = match load::access(home.clone()) {
+    let access = match load::access(home) {
         Ok(access) => access,
         Err(exit) => return exit,
     };
@@ -46,17 +46,17 @@ pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
     let converses = args.run.prompt.is_none() && !args.run.go_on && std::io::stdin().is_terminal();
     if !converses {
         args.run.resume = Some(id.to_string());
-        return run::run(&args.run, home);
+        return run::answer_with(&args.run, Ok(access));
     }
     if !args.no_history {
         show_last(&store, &id);
     }
-    chat::open(&args.run.start, Some(id), home)
+    chat::open(&args.run.start, Some(id), access)
 }
 
 /// `amplifier resume [SESSION]` and `amplifier session resume SESSION`.
 pub fn resume(args: &ResumeArgs, home: Option<PathBuf>) -> Exit {
-    let access = match load::access(home.clone()) {
+    let access = match load::access(home) {
         Ok(access) => access,
         Err(exit) => return exit,
     };
@@ -75,7 +75,7 @@ pub fn resume(args: &ResumeArgs, home: Option<PathBuf>) -> Exit {
         take_origin(&mut start, &found);
     }
     show_last(&store, &found.metadata.session_id);
-    chat::open(&start, Some(found.metadata.session_id), home)
+    chat::open(&start, Some(found.metadata.session_id), access)
 }
 
 fn choose(args: &ResumeArgs, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {

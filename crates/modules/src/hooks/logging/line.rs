@@ -102,6 +102,10 @@ pub(super) enum Line {
 }
 
 impl Line {
+    pub(super) fn is_error(&self) -> bool {
+        matches!(self, Self::Event(entry) if entry.level == Level::Error)
+    }
+
     /// About how many bytes it takes while it waits.
     pub(super) fn weight(&self) -> usize {
         match self {

@@ -2,16 +2,19 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Config;
 use super::file::LogFile;
-use super::line::{Level, Line};
+use super::line::Line;
 use crate::hooks::redaction::Redactor;
 
 /// How many jobs are taken from the queue at once.
 const BATCH: usize = 512;
+/// How long a line may wait for others. Every write wakes three threads, which costs a turn more than the line does.
+const MOMENT: Duration = Duration::from_millis(20);
 
 enum Job {
     Line(Line, usize),
@@ -26,6 +29,8 @@ pub(super) struct Queue {
 }
 
 struct Shared {
+    /// Something waits that the disk should see at once.
+    urgent: Notify,
     waiting_bytes: AtomicUsize,
     max_waiting_bytes: usize,
     max_line_bytes: usize,
@@ -48,6 +53,7 @@ impl Queue {
     pub(super) fn start(file: LogFile, config: &Config) -> Self {
         let (jobs, waiting) = mpsc::channel(config.max_waiting_lines.clamp(1, 1_000_000));
         let shared = Arc::new(Shared {
+            urgent: Notify::new(),
             waiting_bytes: AtomicUsize::new(0),
             max_waiting_bytes: config.max_waiting_bytes,
             max_line_bytes: config.max_line_bytes,
@@ -62,12 +68,18 @@ impl Queue {
     /// Puts a line into the queue, or counts it as left out when the queue is full. Never waits.
     pub(super) fn offer(&self, line: Line) {
         let weight = line.weight();
+        let is_error = line.is_error();
         let waiting = self.shared.waiting_bytes.fetch_add(weight, Ordering::AcqRel);
         // A line alone may be larger than the whole room; it is let through, or it could never be written.
         let fits = waiting == 0 || waiting.saturating_add(weight) <= self.shared.max_waiting_bytes;
         if !fits || self.jobs.try_send(Job::Line(line, weight)).is_err() {
             self.shared.waiting_bytes.fetch_sub(weight, Ordering::AcqRel);
             self.shared.dropped.fetch_add(1, Ordering::AcqRel);
+        }
+        let is_filling = waiting > self.shared.max_waiting_bytes / 2
+            || self.jobs.capacity() < self.jobs.max_capacity() / 2;
+        if is_error || is_filling {
+            self.shared.urgent.notify_one();
         }
     }
 
@@ -76,6 +88,7 @@ impl Queue {
         let (done, answer) = oneshot::channel();
         let gone = || "the log's writer is gone".to_owned();
         self.jobs.send(Job::Flush(done)).await.map_err(|_| gone())?;
+        self.shared.urgent.notify_one();
         answer.await.map_err(|_| gone())?
     }
 
@@ -120,8 +133,18 @@ impl Shared {
 async fn empty(mut waiting: mpsc::Receiver<Job>, mut file: LogFile, shared: Arc<Shared>) {
     loop {
         let mut batch = Vec::new();
-        if waiting.recv_many(&mut batch, BATCH).await == 0 {
-            return;
+        match waiting.recv().await {
+            Some(job) => batch.push(job),
+            None => return,
+        }
+        // Nobody is told here when more comes: that is what would cost.
+        if !waiting.is_closed() {
+            tokio::time::timeout(MOMENT, shared.urgent.notified()).await.ok();
+        }
+        while batch.len() < BATCH
+            && let Ok(job) = waiting.try_recv()
+        {
+            batch.push(job);
         }
         let shared = Arc::clone(&shared);
         let written = tokio::task::spawn_blocking(move || {
@@ -146,7 +169,7 @@ fn write(batch: Vec<Job>, file: &mut LogFile, shared: &Shared) {
     for job in batch {
         match job {
             Job::Line(line, weight) => {
-                sync |= matches!(&line, Line::Event(entry) if entry.level == Level::Error);
+                sync |= line.is_error();
                 lines.push(line.into_bytes(shared.redactor.get(), shared.max_line_bytes));
                 shared.waiting_bytes.fetch_sub(weight, Ordering::AcqRel);
             }

@@ -1,12 +1,16 @@
 use super::*;
 use crate::hooks::logging::file::Sharing;
-use crate::hooks::logging::line::Entry;
+use crate::hooks::logging::line::{Entry, Level};
 use amplifier_core::contracts::EventStamp;
 use amplifier_protocol::time::Timestamp;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 fn event(number: u64) -> Line {
+    event_at(Level::Info, number)
+}
+
+fn event_at(level: Level, number: u64) -> Line {
     let stamp = EventStamp {
         session_id: "s".parse().unwrap(),
         parent_id: None,
@@ -17,7 +21,7 @@ fn event(number: u64) -> Line {
     Line::Event(Box::new(Entry {
         name: "test:event".parse().unwrap(),
         stamp,
-        level: Level::Info,
+        level,
         data: Map::from_iter([("n".to_owned(), json!(number))]),
     }))
 }
@@ -80,4 +84,30 @@ async fn a_line_that_is_too_long_keeps_its_head() {
     let line = &lines(&path)[0];
     assert_eq!((line["seq"].as_u64(), line.get("data")), (Some(1), None));
     assert!(line["omitted_bytes"].as_u64().unwrap() > 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_wait_for_each_other_a_moment_and_an_error_or_a_filling_queue_for_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("log.jsonl");
+    let config = Config { max_waiting_lines: 8, ..Config::default() };
+    let queue = Queue::start(LogFile::new(path.clone(), Sharing::Own, 1_000_000, 2), &config);
+    // The clock stands still until somebody waits for it, and the disk takes its own time.
+    let written = async |count: usize| {
+        while std::fs::read_to_string(&path).unwrap_or_default().lines().count() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    let began = tokio::time::Instant::now();
+    queue.offer(event_at(Level::Error, 1));
+    written(1).await;
+    (2..=7).for_each(|number| queue.offer(event(number)));
+    written(7).await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    queue.offer(event(8));
+    tokio::time::sleep(MOMENT / 2).await;
+    queue.offer(event(9));
+    assert_eq!(lines(&path).len(), 7);
+    tokio::time::sleep(MOMENT).await;
+    written(9).await;
 }
