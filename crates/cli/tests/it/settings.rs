@@ -264,12 +264,8 @@ fn names_of_the_settings_lead_to_bundles() {
 fn what_is_wrong_with_the_settings_is_told_once_by_whatever_opens_a_session() {
     let desk = Desk::new();
     desk.plan("p.json", &plan(says("well"))).in_home("settings.yaml", "ui:\n  colour: never\n");
-    let ways: [&[&str]; 4] = [
-        &["run", "--plan", "p.json", "hi"],
-        &["continue", "on"],
-        &["chat", "--plan", "p.json"],
-        &["resume"],
-    ];
+    let ways: [&[&str]; 4] =
+        [&["run", "--plan", "p.json", "hi"], &["continue", "on"], &["chat", "--plan", "p.json"], &["resume"]];
     for way in ways {
         let ran = desk.amplifier_with_input(way, b"more\n");
         assert_eq!(ran.code, 0, "{}", ran.seen());
