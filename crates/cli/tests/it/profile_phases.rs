@@ -221,9 +221,13 @@ fn check_session(desk: &Desk) {
     let named = |name: &str| journal.lines().find(|line| line.contains(&format!("\"name\":\"{name}\"")));
     assert!(named("tool:post").unwrap().contains("\"todo\""), "{journal}");
     assert!(named("mentions:resolved").unwrap().contains("contexts/foundation/shared/common-agent-base.md"));
-    let logs: Vec<_> = std::fs::read_dir(desk.work().join(".amplifier/logs")).unwrap().collect();
-    assert_eq!(logs.len(), 1);
-    assert!(read(&logs[0].as_ref().unwrap().path()).contains("tool:pre"));
+    let logs = desk.work().join(".amplifier/logs");
+    let log = format!("{}.jsonl", session.file_name().unwrap().display());
+    let mut names: Vec<_> =
+        std::fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, [".gitignore", log.as_str()]);
+    assert!(read(&logs.join(log)).contains("tool:pre"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
