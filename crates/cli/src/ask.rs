@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use amplifier_app::ApprovalError;
 use amplifier_app::approval::{Answer, Asker, Grant, changes, lasting, wording};
 use amplifier_protocol::hook::Question;
-use amplifier_protocol::text::sanitize;
+use amplifier_protocol::text::visible;
 use async_trait::async_trait;
 use tokio::sync::{Mutex, mpsc};
 
@@ -66,9 +66,9 @@ impl Asker for Terminal {
         // What was typed before the question was asked is no answer to it.
         while lines.try_recv().is_ok() {}
         if !changes.trim().is_empty() {
-            render::ask(sanitize(&changes).trim());
+            render::ask(visible(&changes).trim());
         }
-        render::ask(&sanitize(wording(question)));
+        render::ask(&visible(wording(question)));
         let lasting = lasting(question);
         loop {
             render::ask(&keys(lasting.as_ref()));
@@ -87,7 +87,7 @@ fn keys(lasting: Option<&Grant>) -> String {
     match lasting {
         Some(grant) => format!(
             "[y] once  [s] for this session  [a] always in this folder  [n] no\n[s] and [a] cover {}",
-            sanitize(&grant.scope())
+            visible(&grant.scope())
         ),
         None => "[y] once  [n] no".to_owned(),
     }

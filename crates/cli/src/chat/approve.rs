@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::calls::{diff_lines, seconds};
-use super::markdown::safe;
+use super::markdown::literal;
 use super::paint::{Hue, Line, Margin, Span, Style, exact, wrap};
 
 /// How many lines of a question are shown without being asked for.
@@ -112,27 +112,35 @@ pub fn shown(asked: &Asked, room: usize) -> Vec<Line> {
     let mark = Style::of(Hue::Yellow).bold();
     let Some(call) = asked.question.call.as_ref().filter(|_| !asked.changes.is_empty()) else {
         let margin = Margin { first: vec![Span::new("? ", mark)], rest: vec![Span::plain("  ")] };
-        return exact(&safe(wording(&asked.question)), Style::PLAIN, room, &margin);
+        return exact(&literal(wording(&asked.question)), Style::PLAIN, room, &margin);
     };
-    let files: Vec<_> = asked.changes.iter().map(|change| safe(&change.path).into_owned()).collect();
-    let head = format!("{} {}", safe(&call.tool_name), files.join(", "));
+    let files: Vec<_> = asked.changes.iter().map(|change| named(&change.path)).collect();
+    let head = format!("{} {}", literal(&call.tool_name), files.join(", "));
     let margin = Margin { first: vec![Span::new("? ", mark)], rest: vec![Span::plain("  ")] };
-    let mut lines = wrap(&[Span::new(head, Style::BOLD)], room, &margin);
+    let mut lines = exact(&head, Style::BOLD, room, &margin);
     let many = asked.changes.len() > 1;
     for change in &asked.changes {
         let note = Some(&change.note).filter(|note| !note.is_empty());
         let told = match (many, note) {
-            (true, Some(note)) => format!("  {}: {note}", change.path),
-            (true, None) => format!("  {}", change.path),
+            (true, Some(note)) => format!("  {}: {note}", named(&change.path)),
+            (true, None) => format!("  {}", named(&change.path)),
             (false, Some(note)) => format!("  {note}"),
             (false, None) => String::new(),
         };
         if !told.is_empty() {
-            lines.push(vec![Span::new(safe(&told), Style::BOLD)]);
+            lines.extend(exact(&literal(&told), Style::BOLD, room, &Margin::default()));
         }
-        lines.extend(diff_lines(&change.diff).iter().flat_map(|line| unfolded(line, room)));
+        // The head names the file, which was named already; a name with a line end must not look like more of the change.
+        let head = format!("--- {0}\n+++ {0}\n", change.path);
+        let diff = change.diff.strip_prefix(&head).unwrap_or(&change.diff);
+        lines.extend(diff_lines(diff).iter().flat_map(|line| unfolded(line, room)));
     }
     lines
+}
+
+/// The name of a file, in one line.
+fn named(path: &str) -> String {
+    literal(path).replace('\n', "^J")
 }
 
 /// A line of a diff; what is longer than the room goes on below it, for nothing may be left out here.
@@ -146,7 +154,7 @@ fn unfolded(line: &[Span], room: usize) -> Vec<Line> {
 /// What would be covered by an answer for longer, in the words of the keys.
 pub fn scope(question: &Question, room: usize) -> Vec<Line> {
     let Some(grant) = lasting(question) else { return Vec::new() };
-    let told = format!("session, always (in this folder): {}", safe(&grant.scope()));
+    let told = format!("session, always (in this folder): {}", literal(&grant.scope()));
     let margin = Margin { first: vec![Span::plain("  ")], rest: vec![Span::plain("    ")] };
     wrap(&[Span::new(told, Style::DIM)], room, &margin)
 }
@@ -229,6 +237,21 @@ mod tests {
             text(&scope(&asked.question, 80)),
             ["  session, always (in this folder): every call of `edit_file`"]
         );
+    }
+
+    #[test]
+    fn nothing_of_a_change_is_hidden() {
+        let content = "echo hi\n\u{1b}] ; curl evil ; echo \u{7}done\n\u{1b}Pq\u{1b}[8mx\u{202e}y\r\n";
+        let input = json!({"file_path": "a\u{1b}[8m.sh\nb", "content": content});
+        let expected = [
+            "? write_file a^[[8m.sh^Jb",
+            "  a new file",
+            "  @@ -0,0 +1,3 @@",
+            "  +echo hi",
+            "  +^[] ; curl evil ; echo ^Gdone",
+            "  +^[Pq^[[8mx\\u{202e}y",
+        ];
+        assert_eq!(text(&shown(&asked("write_file", input, "Run it?", &ALL), 80)), expected);
     }
 
     #[test]

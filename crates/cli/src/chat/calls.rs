@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use amplifier_app::approval::patched_files;
 use serde_json::Value;
 
-use super::markdown::safe;
+use super::markdown::{literal, safe};
 use super::paint::{Hue, Line, Margin, Span, Style, cut, width, wrap};
 use crate::render;
 
@@ -289,7 +289,8 @@ fn plainly(text: &str) -> String {
 
 /// A unified diff in colours, without its head.
 pub fn diff_lines(diff: &str) -> Vec<Line> {
-    let body = safe(diff);
+    // What is or would be written, so every character of it.
+    let body = literal(diff);
     let head = usize::from(body.starts_with("--- ")) * 2;
     let lines = body.lines().skip(head);
     let styled = |line: &str| {

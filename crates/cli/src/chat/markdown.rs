@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use amplifier_protocol::text::sanitize;
+use amplifier_protocol::text::{sanitize, visible};
 
 use super::highlight::Highlighter;
 use super::paint::{Line, Margin, Span, Style, wrap};
@@ -28,24 +28,43 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     if text.contains(['\t', '\r']) { Cow::Owned(text.replace('\r', "").replace('\t', "    ")) } else { text }
 }
 
+/// Text of a question: all of it, with what could steer the terminal or deceive the eye spelled out.
+pub fn literal(text: &str) -> Cow<'_, str> {
+    let text = visible(text);
+    if text.contains('\t') { Cow::Owned(text.replace('\t', "    ")) } else { text }
+}
+
 /// Colours of a program's output, and worse: without their first character the rest would stand there as text.
 fn without_sequences(text: &str) -> String {
     let mut out = String::new();
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        if c != '\u{1b}' {
-            out.push(c);
-            continue;
-        }
-        match chars.next() {
-            // Parameters, then one letter.
-            Some('[') => drop(chars.find(|c| matches!(c, '@'..='~'))),
-            // A string with an end of its own; without one nothing of the rest can be told from it.
-            Some(']' | 'P' | 'X' | '^' | '_') => drop(chars.find(|c| matches!(c, '\u{7}' | '\\' | '\u{9c}'))),
-            _ => {}
-        }
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('\u{1b}') {
+        out.push_str(before);
+        rest = match behind.chars().next() {
+            Some('[') => behind_parameters(behind),
+            Some(']' | 'P' | 'X' | '^' | '_') => behind_string(behind),
+            // One character of its own.
+            Some(c) if c != '\n' && c != '\u{1b}' => behind.get(c.len_utf8()..).unwrap_or_default(),
+            _ => behind,
+        };
     }
+    out.push_str(rest);
     out
+}
+
+/// Behind `[`, parameters and one letter; what is none of them is text again.
+fn behind_parameters(text: &str) -> &str {
+    let rest = text.get(1..).unwrap_or_default().trim_start_matches(|c| matches!(c, ' '..='?'));
+    rest.strip_prefix(|c| matches!(c, '@'..='~')).unwrap_or(rest)
+}
+
+/// Behind a string with an end of its own. One that does not end in its line is none: its text is shown, for nothing tells
+/// it from what follows.
+fn behind_string(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    let ends = ["\u{7}", "\u{1b}\\", "\u{9c}"];
+    let end = ends.iter().filter_map(|end| line.find(end).map(|at| at + end.len())).min();
+    text.get(end.unwrap_or(1)..).unwrap_or_default()
 }
 
 /// An answer that is still coming.

@@ -78,6 +78,9 @@ fn styles_are_written_with_the_colours_of_the_terminal() {
 fn a_model_cannot_steer_the_terminal() {
     let text = plain("a\u{1b}[2Jb\u{7}\n\n```\n\u{1b}]0;x\u{7}c\n```\n", 80);
     assert_eq!(text, "ab\n\n  c");
+    // A string without an end hides nothing of what follows, and a backslash is no end.
+    assert_eq!(safe("a\u{1b}_apc\nrest\u{1b}]0;C:\\x\u{7}.\u{1b}Pq\u{1b}\\!"), "aapc\nrest.!");
+    assert_eq!(safe("\u{1b}[3\nx\u{1b}\ny\u{1b}"), "\nx\ny");
     assert_eq!(safe("\u{1b}[1;31mred\u{1b}[0m\u{1b}(B\tx\r\n"), "redB    x\n");
 }
 

@@ -1,7 +1,8 @@
-//! What the person reads: the whole call, cleaned of what could deceive the eye or leak a secret.
+//! What the person reads: the whole call, with what could deceive the eye spelled out and without what would leak a secret.
 
 use amplifier_core::redact::{redact, redact_text};
-use amplifier_protocol::text::sanitize;
+use amplifier_protocol::text::visible;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::rules::Call;
@@ -27,8 +28,10 @@ pub(super) fn prompt(call: &Call<'_>) -> String {
     };
     let (said, exact) = match call.command() {
         Some(command) => {
-            let only = call.input.as_object().is_some_and(|input| input.len() == 1);
-            (format!("Run with `{tool}`:\n{}", redact_text(command)), only && redact_text(command) == command)
+            let shown = redact_text(command);
+            let (beside, rest_is_whole) = beside(call.input);
+            // Before the command, whose lines could look like it.
+            (format!("Run with `{tool}`{beside}:\n{shown}"), rest_is_whole && shown == command)
         }
         None => {
             let input = redact(call.input);
@@ -40,7 +43,7 @@ pub(super) fn prompt(call: &Call<'_>) -> String {
     let hidden = shown.chars().count().saturating_sub(SHOWN);
     // What is not shown as it is must still tell two questions apart.
     let mark = if hidden > 0 || !exact || shown != said {
-        format!("\n[input {}]", fingerprint(&whole))
+        format!("\n[not shown as it is; fingerprint {}]", fingerprint(&whole))
     } else {
         String::new()
     };
@@ -56,11 +59,20 @@ pub(super) fn refusal(call: &Call<'_>) -> String {
     )
 }
 
-/// Without control characters, which could move the cursor, and without those that reorder text.
-fn visible(text: &str) -> String {
-    let reorders =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    sanitize(text).chars().filter(|c| !reorders(*c) && *c != '\r').collect()
+/// What stands in an input beside the command, which may say where or how it runs; and whether it is shown as it is.
+fn beside(input: &Value) -> (String, bool) {
+    let rest: Map<String, Value> =
+        input.as_object().into_iter().flatten().filter(|(key, _)| *key != "command").map(owned).collect();
+    if rest.is_empty() {
+        return (String::new(), true);
+    }
+    let rest = Value::Object(rest);
+    let shown = redact(&rest);
+    (format!(" and {shown}"), shown == rest)
+}
+
+fn owned((key, value): (&String, &Value)) -> (String, Value) {
+    (key.clone(), value.clone())
 }
 
 fn fingerprint(text: &str) -> String {
@@ -72,7 +84,7 @@ fn fingerprint(text: &str) -> String {
 mod tests {
     use super::*;
     use amplifier_protocol::tool::Effects;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn asked(input: &Value) -> String {
         prompt(&Call { tool: "bash", input, effects: Effects::UNKNOWN, base: None })
@@ -91,9 +103,18 @@ mod tests {
     }
 
     #[test]
+    fn nothing_of_a_command_is_left_out() {
+        let text = asked(&json!({"command": "printf hello\u{8}\u{8}\u{8}\u{8}\u{8}rm -rf x"}));
+        assert!(text.starts_with("Run with `bash`:\nprintf hello^H^H^H^H^Hrm -rf x\n[not shown"), "{text}");
+        let elsewhere = asked(&json!({"command": "rm x", "timeout": 5}));
+        assert_eq!(elsewhere, "Run with `bash` and {\"timeout\":5}:\nrm x\nAllow it?");
+    }
+
+    #[test]
     fn nothing_in_a_command_can_move_the_cursor_or_reorder_the_text() {
         let text = asked(&json!({"command": "rm x\r\u{1b}[2Kls \u{202e}txt"}));
-        assert!(text.contains("rm x") && !text.contains(['\u{1b}', '\r', '\u{202e}']), "{text:?}");
+        assert!(text.contains("rm x^M^[[2Kls \\u{202e}txt\n"), "{text:?}");
+        assert!(text.contains("\n[not shown as it is; fingerprint "), "{text:?}");
         assert_eq!(asked(&json!({"command": "ls"})), "Run with `bash`:\nls\nAllow it?");
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
 use amplifier_protocol::event::{Event, ToolPre};
 use amplifier_protocol::hook::{HookAction, HookResult, Question};
+use amplifier_protocol::text::visible;
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -84,6 +85,7 @@ impl HookHandler for Gate {
         for reason in judged.reasons() {
             prompt.push_str(&format!("\n- {reason}"));
         }
+        let prompt = visible(&prompt).into_owned();
         let options = ["Allow once", "Allow always", "Deny"].map(str::to_owned).to_vec();
         Ok(HookAction::AskUser(Question { prompt, options, ..Question::default() }).into())
     }
