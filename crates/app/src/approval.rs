@@ -108,7 +108,7 @@ impl Approvals {
         lock(&self.session).iter().cloned().collect()
     }
 
-    /// Forgets what was allowed until the session ends. Hooks of the session may remember more.
+    /// Forgets what was allowed until the session ends: from now on it is asked about again.
     pub fn forget_session(&self) {
         lock(&self.session).clear();
     }
@@ -119,19 +119,21 @@ impl Approvals {
         if let Some(grant) = &grant
             && self.is_allowed(grant).await
         {
-            return Ok(yes(question, Scope::Once));
+            return Ok(yes(question));
         }
         match (asker.ask(question).await?, grant) {
             (Answer::No, _) => Ok(no(question)),
-            (Answer::Once, _) | (_, None) => Ok(yes(question, Scope::Once)),
+            (Answer::Once, _) | (_, None) => Ok(yes(question)),
+            // What holds longer is remembered here alone: the kernel and its hooks are told of this one time, else they
+            // would go on allowing what was forgotten here.
             (Answer::Session, Some(grant)) => {
                 self.allow_in_session(grant);
-                Ok(yes(question, Scope::Session))
+                Ok(yes(question))
             }
             (Answer::Always, Some(grant)) => {
                 self.allow_in_session(grant.clone());
                 self.keep(grant).await;
-                Ok(yes(question, Scope::Session))
+                Ok(yes(question))
             }
         }
     }
@@ -182,8 +184,8 @@ impl ApprovalSystem for Approvals {
     async fn request_approval(&self, question: Question) -> Result<String, ApprovalError> {
         let is_safe = question.call.as_ref().is_some_and(|call| only_reads(call.effects));
         match (self.policy, &self.asker) {
-            (ApprovalPolicy::All, _) => Ok(yes(&question, Scope::Once)),
-            (ApprovalPolicy::Safe, _) if is_safe => Ok(yes(&question, Scope::Once)),
+            (ApprovalPolicy::All, _) => Ok(yes(&question)),
+            (ApprovalPolicy::Safe, _) if is_safe => Ok(yes(&question)),
             (ApprovalPolicy::Safe, _) => self.refuse(&question, "`--approve all` allows it").await,
             (ApprovalPolicy::Ask, Some(asker)) => self.put(asker.as_ref(), &question).await,
             (ApprovalPolicy::Ask | ApprovalPolicy::None, _) if is_safe => {
@@ -217,19 +219,9 @@ pub fn only_reads(effects: Effects) -> bool {
     matches!(effects.class, EffectClass::Pure | EffectClass::Read) && !effects.writes && !effects.executes
 }
 
-/// What an answer covers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    Once,
-    Session,
-}
-
-/// The option that grants, as it was offered.
-fn yes(question: &Question, scope: Scope) -> String {
-    let wanted: &[&str] = match scope {
-        Scope::Once => &["allow once", "allow", ALWAYS],
-        Scope::Session => &[ALWAYS, "allow", "allow once"],
-    };
+/// The option that grants this one time, as it was offered.
+fn yes(question: &Question) -> String {
+    let wanted = ["allow once", "allow", ALWAYS];
     let offered = |want: &&str| question.options.iter().find(|option| option.eq_ignore_ascii_case(want));
     wanted.iter().find_map(offered).cloned().unwrap_or_else(|| "Allow".to_owned())
 }

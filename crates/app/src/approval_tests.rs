@@ -74,6 +74,25 @@ async fn a_yes_for_the_session_covers_the_command_and_no_other() {
 }
 
 #[tokio::test]
+async fn what_is_forgotten_is_asked_about_again_and_nobody_else_remembers_it() {
+    let temp = tempfile::tempdir().unwrap();
+    for answer in [Answer::Session, Answer::Always] {
+        let file = temp.path().join("a.json");
+        let (approvals, says) = person(answer, &file, "/w");
+        for asked in [1, 2] {
+            for _ in 0..2 {
+                let told =
+                    approvals.request_approval(question("bash", "ls", Effects::UNKNOWN)).await.unwrap();
+                // The kernel and its hooks keep what is allowed always for themselves.
+                assert_eq!((told.as_str(), says.1.load(Ordering::Relaxed)), ("Allow once", asked));
+            }
+            GrantFile::new(file.clone()).forget(std::path::Path::new("/w")).unwrap();
+            approvals.forget_session();
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_yes_for_good_is_known_to_the_next_session_in_the_same_folder() {
     let temp = tempfile::tempdir().unwrap();
     let file = temp.path().join("state/a.json");

@@ -8,6 +8,7 @@ use amplifier_app::modes::Mode;
 use amplifier_app::providers;
 use serde_json::Value;
 
+use crate::chat::markdown::literal;
 use crate::chat::paint::Style;
 use crate::chat::turn::tokens;
 use crate::chat::{Chat, Next};
@@ -140,7 +141,7 @@ impl Chat {
             "forget" => match self.seat.grants().forget(self.seat.folder()) {
                 Ok(()) => {
                     self.seat.approvals.forget_session();
-                    self.done("what was allowed in this folder is forgotten; a running session may still remember it");
+                    self.done("what was allowed in this folder and in this session is forgotten: it is asked about again");
                 }
                 Err(error) => self.fault(&error, None),
             },
@@ -155,9 +156,7 @@ impl Chat {
                     return self.refuse(&told);
                 }
                 self.seat.approvals.allow_in_session(Grant { tool: tool.to_owned(), input: None });
-                self.done(&format!(
-                    "`{tool}` is not asked about in this session, unless every call has to be"
-                ));
+                self.done(&format!("`{tool}` is not asked about in this session; `/allow forget` ends that"));
             }
         }
     }
@@ -165,7 +164,7 @@ impl Chat {
     /// What needs no question any more.
     fn allowed(&mut self) {
         let row = |grant: &Grant, long: &str| {
-            let what = grant.input.as_deref().unwrap_or("every call");
+            let what = literal(grant.input.as_deref().unwrap_or("every call"));
             (grant.tool.clone(), format!("{what} ({long})"))
         };
         let mut rows = match self.seat.grants().list(self.seat.folder()) {
