@@ -1,5 +1,5 @@
 //! `require_approval`: every change is put to the person, with its diff, before the tool runs; and what was asked about is
-//! what is written, or nothing.
+//! what is written, or nothing. A person may allow a tool for longer; its changes are still compared with their question.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,8 @@ use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, ToolFailure
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::MountCx;
 use amplifier_protocol::event::ToolPre;
-use amplifier_protocol::hook::HookResult;
-use amplifier_protocol::text::sanitize;
+use amplifier_protocol::hook::{HookAction, HookResult, Question};
+use amplifier_protocol::text::visible;
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -87,7 +87,9 @@ impl HookHandler for Gate {
             ByPatch::NAME => self.question::<ByPatch>(input).await,
             _ => None,
         };
-        Ok(question.map_or_else(HookResult::proceed, HookResult::ask))
+        let Some(prompt) = question else { return Ok(HookResult::proceed()) };
+        let options = ["Allow once", "Allow always", "Deny"].map(str::to_owned).to_vec();
+        Ok(HookAction::AskUser(Question { prompt, options, ..Question::default() }).into())
     }
 }
 
@@ -120,8 +122,8 @@ fn prompt(tool: &str, plan: &Plan) -> String {
         prompt.truncate(prompt.floor_char_boundary(PROMPT_BYTES));
         prompt.push_str("\n... [more than fits here]");
     }
-    // A file's bytes must not steer the terminal of whoever is asked.
-    sanitize(&prompt).into_owned()
+    // A file's bytes must not steer the terminal of whoever is asked, nor hide from them.
+    visible(&prompt).into_owned()
 }
 
 fn sketch(Change { current, after }: &Change) -> String {
