@@ -196,15 +196,18 @@ fn of_event(name: &str, data: &Value) -> Option<Seen> {
 fn of_result(id: String, result: &ToolResult) -> Seen {
     let success = if result.success { Success::Yes } else { Success::No };
     let diff = result.output.get("diff").and_then(Value::as_str).filter(|diff| !diff.is_empty());
-    let text = match &result.output {
+    let why = result.error_message().filter(|_| !result.success);
+    let output = match &result.output {
+        Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Null => result.error_message().unwrap_or_default().to_owned(),
-        other if !result.success => match result.error_message() {
-            Some(message) => message.to_owned(),
-            None => other.to_string(),
-        },
         Value::Object(fields) => of_fields(fields),
         other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    };
+    // Why it failed stands first, and what it gave before it failed below.
+    let text = match why {
+        Some(why) if output.trim().is_empty() => why.to_owned(),
+        Some(why) if !output.starts_with(why) => format!("{why}\n{output}"),
+        _ => output,
     };
     Seen::CallEnded { id, success, text, diff: diff.map(str::to_owned) }
 }
