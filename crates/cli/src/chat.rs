@@ -151,8 +151,9 @@ impl Chat {
         loop {
             let line = match self.next_line().await {
                 Typed::Line(line) => line,
-                Typed::Interrupt => {
-                    interrupts += 1;
+                typed @ (Typed::Interrupt | Typed::InterruptAnew) => {
+                    let before = if matches!(typed, Typed::Interrupt) { interrupts } else { 0 };
+                    interrupts = before + 1;
                     if interrupts > 1 || self.screen.face() == Face::Pipe {
                         return Next::Leave(Exit::Interrupted);
                     }
@@ -247,7 +248,10 @@ impl Chat {
             loop {
                 match self.input.next().await {
                     Typed::Key(key) => match self.draft.key(key) {
-                        Meant::Line(line) => self.waiting.push_back(line),
+                        Meant::Line(line) => {
+                            self.input.remember(&line);
+                            self.waiting.push_back(line);
+                        }
                         Meant::Interrupt => interrupted = Some(Typed::Interrupt),
                         Meant::End => interrupted = Some(Typed::End),
                         Meant::Nothing => {}

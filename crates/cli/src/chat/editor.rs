@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use nu_ansi_term::{Color as Paint, Style};
 use reedline::{
-    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder, Prompt,
-    PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu,
-    Signal, default_emacs_keybindings,
+    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, HistoryItem, KeyCode, KeyModifiers,
+    MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
+    ReedlineEvent, ReedlineMenu, Signal, default_emacs_keybindings,
 };
 
 use super::complete::Completion;
@@ -17,6 +17,8 @@ use super::paint::Colour;
 /// How many lines the history keeps.
 const HISTORY: usize = 5_000;
 const MENU: &str = "completion";
+/// What the editor gives back for Ctrl-C.
+const INTERRUPT: &str = "interrupt";
 
 /// What the editor is made of.
 pub struct Setup {
@@ -41,6 +43,13 @@ impl Editor {
             KeyModifiers::NONE,
             KeyCode::Tab,
             ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
+        );
+        // The editor's own Ctrl-C throws away what is on the line before anybody has seen it. In a search it ends the search.
+        let interrupt = vec![ReedlineEvent::Esc, ReedlineEvent::ExecuteHostCommand(INTERRUPT.to_owned())];
+        keys.add_binding(
+            KeyModifiers::CONTROL,
+            KeyCode::Char('c'),
+            ReedlineEvent::UntilFound(vec![ReedlineEvent::Multiple(interrupt), ReedlineEvent::Esc]),
         );
         keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
         let (chosen, described) = match setup.colour {
@@ -76,17 +85,46 @@ impl Editor {
         if !begun.is_empty() {
             self.reedline.run_edit_commands(&[EditCommand::InsertString(begun.to_owned())]);
         }
-        let read = self.reedline.read_line(&Mark { text: mark.to_owned(), colour: self.colour });
-        // On disk at once: a chat that is killed has not lost what was typed. Where the disk refuses, the line is still
-        // said, and only the next chat does not offer it again.
-        self.reedline.sync_history().ok();
-        match read {
-            Ok(Signal::Success(line)) => Typed::Line(line),
-            Ok(Signal::CtrlC) => Typed::Interrupt,
-            Ok(Signal::CtrlD) => Typed::End,
-            Ok(_) => Typed::Line(String::new()),
-            Err(error) => Typed::Broken(error.to_string()),
+        let prompt = Mark { text: mark.to_owned(), colour: self.colour };
+        let mut interrupt = Typed::Interrupt;
+        loop {
+            let read = self.reedline.read_line(&prompt);
+            // On disk at once: a chat that is killed has not lost what was typed. Where the disk refuses, the line is still
+            // said, and only the next chat does not offer it again.
+            self.reedline.sync_history().ok();
+            return match read {
+                Ok(Signal::Success(line)) => Typed::Line(line),
+                Ok(Signal::HostCommand(_)) if !self.reedline.current_buffer_contents().is_empty() => {
+                    self.set_aside();
+                    interrupt = Typed::InterruptAnew;
+                    continue;
+                }
+                Ok(Signal::HostCommand(_) | Signal::CtrlC) => {
+                    // What is said next stands below the prompt. A terminal that is gone is told by the next reading.
+                    crossterm::execute!(std::io::stdout(), crossterm::style::Print("\r\n")).ok();
+                    interrupt
+                }
+                Ok(Signal::CtrlD) => Typed::End,
+                Ok(_) => Typed::Line(String::new()),
+                Err(error) => Typed::Broken(error.to_string()),
+            };
         }
+    }
+
+    /// Keeps a line that was typed elsewhere in the history.
+    pub fn remember(&mut self, line: &str) {
+        // One that cannot be kept is only not offered again.
+        self.reedline.history_mut().save(HistoryItem::from_command_line(line)).ok();
+        self.reedline.sync_history().ok();
+    }
+
+    /// Empties the line; the history has it.
+    fn set_aside(&mut self) {
+        let line = self.reedline.current_buffer_contents().to_owned();
+        if !line.trim().is_empty() {
+            self.remember(&line);
+        }
+        self.reedline.run_edit_commands(&[EditCommand::Clear]);
     }
 }
 

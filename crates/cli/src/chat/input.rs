@@ -24,8 +24,10 @@ const LONGEST: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub enum Typed {
     Line(String),
-    /// Ctrl-C at the prompt.
+    /// Ctrl-C at the prompt, with nothing on the line.
     Interrupt,
+    /// The same, after another one has emptied the line.
+    InterruptAnew,
     /// Ctrl-D, or the end of what was piped in.
     End,
     /// One key, while something runs.
@@ -47,6 +49,8 @@ enum Wish {
     Watch,
     /// Say that no more of them come.
     Rest,
+    /// Keep a line in the history.
+    Remember(String),
 }
 
 /// The person's side of the chat.
@@ -84,6 +88,13 @@ impl Input {
     pub fn watch(&mut self) {
         self.watching = self.face == Face::Full;
         self.wishes.send(Wish::Watch).ok();
+    }
+
+    /// Keeps a line in the history that was not typed at the prompt.
+    pub fn remember(&self, line: &str) {
+        if !line.trim().is_empty() {
+            self.wishes.send(Wish::Remember(line.to_owned())).ok();
+        }
     }
 
     /// Asks for no more keys. Whether some may be on their way, with [`Typed::Rested`] behind the last.
@@ -125,7 +136,11 @@ fn keys(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, setup: Setup) {
                 }
                 None
             }
-            Wish::Watch => watch(wanted, typed),
+            Wish::Watch => watch(wanted, typed, &mut editor),
+            Wish::Remember(line) => {
+                editor.remember(&line);
+                None
+            }
             Wish::Rest => {
                 if typed.send(Typed::Rested).is_err() {
                     return;
@@ -141,7 +156,7 @@ fn keys(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, setup: Setup) {
 }
 
 /// Hands on keys until something else is wanted.
-fn watch(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>) -> Option<Wish> {
+fn watch(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, editor: &mut Editor) -> Option<Wish> {
     let ready = crossterm::terminal::enable_raw_mode()
         .and_then(|()| crossterm::execute!(std::io::stdout(), EnableBracketedPaste));
     if let Err(error) = ready {
@@ -150,6 +165,10 @@ fn watch(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>) -> Option<Wish
     }
     loop {
         match wanted.recv_timeout(Duration::ZERO) {
+            Ok(Wish::Remember(line)) => {
+                editor.remember(&line);
+                continue;
+            }
             Ok(wish) => return Some(wish),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,

@@ -104,6 +104,11 @@ impl Chat {
                 }
                 done = &mut work => break done.ok(),
             }
+            if let Wish::Line(line) = &wish
+                && running.view.question.is_none()
+            {
+                self.input.remember(line);
+            }
             running.grant(wish).await;
         };
         running.view.take_all(&mut self.seat.seen);
@@ -135,9 +140,12 @@ impl Chat {
         if self.screen.face() == Face::Pipe {
             return self.screen.end_raw();
         }
-        let line = usage(&before.0, &status, before.1, self.seat.opened.cost());
-        self.screen.note(&[Line::new()]);
-        self.say(&line, Style::DIM);
+        // What was stopped before it began took nothing.
+        let now = (status, self.seat.opened.cost());
+        if let Some(line) = so_far(&before, &now) {
+            self.screen.note(&[Line::new()]);
+            self.say(&line, Style::DIM);
+        }
     }
 }
 
@@ -204,6 +212,7 @@ impl Running<'_> {
 
     /// What came too late for this turn is the next one; after a stop the person may want to change it first.
     fn end(mut self) -> (Vec<String>, Next) {
+        self.view.leave_question();
         let mut late = std::mem::take(&mut self.view.queued);
         late.append(&mut self.later);
         if self.stops > 0 && !late.is_empty() {
@@ -230,7 +239,7 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
             Wish::Nothing
         }
         Typed::Line(line) => Wish::Line(line),
-        Typed::Interrupt => Wish::Stop,
+        Typed::Interrupt | Typed::InterruptAnew => Wish::Stop,
         // The end of what is typed is not the end of the turn.
         Typed::End | Typed::Broken(_) | Typed::Rested => Wish::Nothing,
     }

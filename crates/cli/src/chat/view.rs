@@ -301,9 +301,15 @@ impl<'a> View<'a> {
     /// A question whose asker went away needs no answer any more.
     pub fn drop_stale_question(&mut self) {
         if self.question.as_ref().is_some_and(|open| open.asked.answer.is_closed()) {
-            self.question = None;
-            self.draft.put(std::mem::take(&mut self.aside));
+            self.leave_question();
             self.note("nobody answered in time", Style::of(Hue::Yellow));
+        }
+    }
+
+    /// Puts back what was being typed when a question came that nobody answers any more.
+    pub fn leave_question(&mut self) {
+        if self.question.take().is_some() {
+            self.draft.put(std::mem::take(&mut self.aside));
         }
     }
 
