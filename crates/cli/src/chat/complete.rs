@@ -75,13 +75,17 @@ impl Completer for Completion {
                 ..Suggestion::default()
             })
             .collect();
-        CompletionResult::fresh(suggestions)
+        // Of nothing the editor would say so in capitals; of what is not known yet it says nothing.
+        if suggestions.is_empty() { CompletionResult::Pending } else { CompletionResult::fresh(suggestions) }
     }
 }
 
 impl Completion {
     /// Where the word begins that is to be completed, and what it could become.
     fn offers(&self, before: &str) -> (usize, Vec<Offer>) {
+        if let Some((start, path)) = open_quote(before) {
+            return (start, files(&self.folder, path, Quoted::Yes));
+        }
         let start = before.rfind(char::is_whitespace).map_or(0, |at| {
             at + before.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
         });
@@ -90,7 +94,7 @@ impl Completion {
             let agents = self.known.read(|known| known.agents.clone());
             let agents = agents.iter().map(|name| format!("@agent:{name}"));
             let agents = agents.filter(|offer| !path.is_empty() && offer.starts_with(word)).map(Offer::new);
-            let mut offers = files(&self.folder, path);
+            let mut offers = files(&self.folder, path, Quoted::No);
             offers.extend(agents);
             return (start, offers);
         }
@@ -120,7 +124,9 @@ impl Completion {
             Takes::File => {
                 let path =
                     |offer: Offer| Offer { value: offer.value.trim_start_matches('@').to_owned(), ..offer };
-                return files(&self.folder, word).into_iter().map(path).collect();
+                // A command takes a name as it is, with its blanks, but this word ends at one.
+                let offers = files(&self.folder, word, Quoted::No).into_iter();
+                return offers.filter(|offer| !offer.value.starts_with(QUOTE)).map(path).collect();
             }
         };
         fitting(&list, word).map(Offer::new).collect()
@@ -149,8 +155,26 @@ fn commands(word: &str) -> Vec<Offer> {
     fits.map(|(value, about)| Offer { value, about: Some(about.to_owned()), open: false }).collect()
 }
 
+/// How a mention begins that may have blanks in it.
+const QUOTE: &str = "@\"";
+
+/// Whether the mention that is completed began with a quote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoted {
+    No,
+    Yes,
+}
+
+/// Where a mention begins whose quote is not closed yet, and its path so far.
+fn open_quote(before: &str) -> Option<(usize, &str)> {
+    let start = before.rfind(QUOTE)?;
+    let begins = before.get(..start)?.chars().next_back().is_none_or(char::is_whitespace);
+    let path = before.get(start + QUOTE.len()..)?;
+    (begins && !path.contains('"')).then_some((start, path))
+}
+
 /// The files and folders whose names begin so. Hidden ones only where their dot was typed.
-fn files(folder: &Path, path: &str) -> Vec<Offer> {
+fn files(folder: &Path, path: &str, quoted: Quoted) -> Vec<Offer> {
     let (above, begun) = path.rsplit_once('/').map_or(("", path), |(above, begun)| (above, begun));
     let place = match (above, path.starts_with('/')) {
         ("", true) => PathBuf::from("/"),
@@ -162,13 +186,18 @@ fn files(folder: &Path, path: &str) -> Vec<Offer> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let seen = name.starts_with(begun) && (begun.starts_with('.') || !name.starts_with('.'));
-            // A name with a blank in it would end the mention.
-            if !seen || name.contains(char::is_whitespace) {
+            // Neither can be written in a mention.
+            if !seen || name.contains(['"', '\n']) {
                 return None;
             }
             let open = entry.path().is_dir();
             let head = path.strip_suffix(begun).unwrap_or_default();
-            let value = format!("@{head}{name}{}", if open { "/" } else { "" });
+            let end = if open { "/" } else { "" };
+            // A blank would end the mention; the quote of a folder stays open for what is in it.
+            let value = match quoted == Quoted::Yes || name.contains(char::is_whitespace) {
+                true => format!("{QUOTE}{head}{name}{}", if open { end } else { "\"" }),
+                false => format!("@{head}{name}{end}"),
+            };
             Some(Offer { value, about: None, open })
         })
         .collect();
@@ -183,6 +212,8 @@ mod tests {
     fn offered(line: &str) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("src/deep")).unwrap();
+        std::fs::create_dir_all(dir.path().join("my dir")).unwrap();
+        std::fs::write(dir.path().join("my dir/x.md"), "").unwrap();
         for name in ["src/main.rs", "src/.hidden", "setup.md", "a b"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
@@ -207,6 +238,11 @@ mod tests {
         assert_eq!(offered("ask @agent:ex"), ["@agent:explorer"]);
         assert_eq!(offered("ask @ag"), ["@agent:explorer"]);
         assert_eq!(offered("/model b"), ["big"]);
+        assert_eq!(offered("see @my"), ["@\"my dir/"]);
+        assert_eq!(offered("see @\"my d"), ["@\"my dir/"]);
+        assert_eq!(offered("see @\"my dir/"), ["@\"my dir/x.md\""]);
+        assert_eq!(offered("see @\"my dir/x.md\" and @se"), ["@setup.md"]);
+        assert!(offered("/save my").is_empty());
         assert_eq!(offered("/mode p"), ["plan"]);
         assert_eq!(offered("/help mod"), ["model", "mode"]);
         assert!(offered("no command here").is_empty());

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use super::paint::{Hue, Style};
-use super::slash::Word;
+use super::slash::{self, Word};
 use super::{Chat, Next};
 use crate::exit::Exit;
 
@@ -15,6 +15,12 @@ mod sessions;
 impl Chat {
     /// Does what a command says.
     pub(super) async fn obey(&mut self, word: Word, argument: &str) -> Next {
+        let command = slash::COMMANDS.iter().find(|command| command.word == word);
+        if let Some(told) = command.and_then(|command| command.refuses(argument)) {
+            self.refuse(&told);
+            self.exit = Exit::Usage;
+            return Next::Prompt;
+        }
         self.exit = Exit::Success;
         match word {
             Word::Quit => return Next::Leave(Exit::Success),

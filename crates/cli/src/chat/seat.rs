@@ -182,7 +182,7 @@ impl Seat {
 
     /// Another session, as it was.
     pub fn other(&self, id: SessionId, told: String) -> Move {
-        let made_of = format!("session {}", short(&id));
+        let made_of = origin_of(&self.access, &id);
         Move {
             which: Which::Resume(id, None),
             prompt: None,
@@ -397,8 +397,15 @@ fn made_of(args: &StartArgs, access: &Access, resumed: Option<&SessionId>) -> St
     let named = bundle.or_else(|| choice.profile.clone()).or(file);
     match (named, resumed) {
         (Some(named), _) => named,
-        (None, Some(id)) => format!("session {}", short(id)),
+        (None, Some(id)) => origin_of(access, id),
         // A registry that cannot be read is told by whoever prepares the bundle.
         (None, None) => prepare::current(access).unwrap_or_default(),
     }
+}
+
+/// What a session was started from, as it was named then.
+fn origin_of(access: &Access, id: &SessionId) -> String {
+    // A session that cannot be read is told by whoever opens it.
+    let origin = SessionStore::new(access.home.clone()).metadata(id).ok().and_then(|about| about.bundle);
+    origin.map_or_else(|| "its own plan".to_owned(), |origin| origin.reference)
 }

@@ -75,12 +75,18 @@ pub static COMMANDS: &[Command] = &[
     command(Word::Cost, "cost", "", Takes::Nothing, "tokens and money, by who spent them"),
     command(Word::Compact, "compact", "[WISH]", Takes::Text, "put a summary in place of the conversation"),
     command(Word::Clear, "clear", "", Takes::Nothing, "forget the conversation; the journal keeps it"),
-    command(Word::Save, "save", "[FILE]", Takes::File, "write the conversation to a file, as JSON"),
+    command(Word::Save, "save", "[FILE] [--force]", Takes::File, "write the conversation to a file, as JSON"),
     command(Word::Fork, "fork", "[TURN]", Takes::Text, "go on in a copy that ends here or at a turn"),
     command(Word::Rewind, "rewind", "[TURN]", Takes::Text, "go back to the end of a turn"),
     command(Word::Sessions, "sessions", "", Takes::Nothing, "the last sessions"),
     command(Word::Resume, "resume", "SESSION", Takes::Session, "go on with another session"),
-    command(Word::Export, "export", "[FILE]", Takes::File, "write the session as .md, .json or .html"),
+    command(
+        Word::Export,
+        "export",
+        "[FILE] [--force]",
+        Takes::File,
+        "write the session as .md, .json or .html",
+    ),
     command(Word::Rename, "rename", "TITLE", Takes::Text, "give the session a title"),
     command(
         Word::Think,
@@ -152,6 +158,24 @@ pub const HELP: &str = "  Enter sends, Ctrl-J or Alt-Enter begins a new line, Ta
   Ctrl-C stops a turn, a second one stops it at once. Ctrl-D leaves.";
 
 impl Command {
+    /// Why an argument is none of this command; nothing where it may be one.
+    pub fn refuses(&self, argument: &str) -> Option<String> {
+        let name = self.name;
+        match self.takes {
+            Takes::Nothing if !argument.is_empty() => {
+                Some(format!("`/{name}` takes nothing behind it; `/{name}` alone does it"))
+            }
+            Takes::OneOf(words) if !argument.is_empty() && !words.contains(&argument) => {
+                let known: Vec<_> = words.iter().map(|word| format!("`/{name} {word}`")).collect();
+                Some(format!(
+                    "`{argument}` is nothing that `/{name}` knows; it is {} or alone",
+                    known.join(", ")
+                ))
+            }
+            _ => None,
+        }
+    }
+
     /// How it is written.
     pub fn form(&self) -> String {
         format!("/{} {}", self.name, self.form).trim_end().to_owned()
@@ -172,6 +196,17 @@ mod tests {
         assert_eq!(read("/xyzzy"), Said::Unknown { name: "xyzzy", nearest: None });
         assert_eq!(read("/etc/hosts has what?"), Said::Prompt("/etc/hosts has what?"));
         assert_eq!(read(" \n"), Said::Nothing);
+    }
+
+    #[test]
+    fn what_a_command_does_not_take_is_refused_with_what_is_right() {
+        let refused = |name: &str, argument: &str| find(name).unwrap().refuses(argument);
+        let told = "`/quit` takes nothing behind it; `/quit` alone does it";
+        assert_eq!(refused("quit", "now").as_deref(), Some(told));
+        let told = "`maybe` is nothing that `/think` knows; it is `/think on`, `/think off` or alone";
+        assert_eq!(refused("think", "maybe").as_deref(), Some(told));
+        let fine = [refused("quit", ""), refused("think", "on"), refused("think", ""), refused("model", "x")];
+        assert_eq!(fine, [None, None, None, None]);
     }
 
     #[test]

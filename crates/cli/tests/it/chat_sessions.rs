@@ -149,9 +149,9 @@ fn an_export_that_fails_leaves_the_old_file() {
     let desk = desk(json!(["one"]), json!({}));
     desk.file("old.md", "precious");
     // Nothing was said, so there is nothing to export.
-    let ran = say(&desk, &["--plan", "plan.json"], &["/export old.md"]);
+    let ran = say(&desk, &["--plan", "plan.json"], &["/export old.md --force"]);
     assert_eq!((ran.code, read(&desk.work().join("old.md")).as_str()), (1, "precious"), "{}", ran.seen());
-    let ran = say(&desk, &["--plan", "plan.json"], &["hi", "/export old.md"]);
+    let ran = say(&desk, &["--plan", "plan.json"], &["hi", "/export old.md --force"]);
     assert!(ran.stderr.contains("the session is in") && read(&desk.work().join("old.md")).contains("hi"));
 }
 

@@ -18,6 +18,7 @@ mod chat;
 mod chat_agents;
 mod chat_ask;
 mod chat_commands;
+mod chat_honest;
 mod chat_keys;
 mod chat_sessions;
 mod config;

@@ -40,7 +40,7 @@ impl Chat {
             ("folder", self.seat.folder().display().to_string()),
             ("mode", self.seat.modes.mode().as_str().to_owned()),
             // The kernel counts calls from the opening on; the ledger knows what was before it.
-            ("turns", session.coordinator().turn().to_string()),
+            ("turns", self.turns_of(session.coordinator().turn())),
             ("tool calls", calls_of(&status, spent.tool_calls)),
             ("tokens", tokens_of(&status, spent.tokens)),
         ];
@@ -48,6 +48,18 @@ impl Chat {
         let failed: Vec<String> = session.report().failed().map(ToString::to_string).collect();
         rows.extend(failed.into_iter().map(|entry| ("not loaded", entry)));
         self.table(&rows);
+    }
+
+    /// The turns of the conversation, and how many there were where some are no part of it any more.
+    fn turns_of(&self, taken: u64) -> String {
+        // A journal that cannot be read is told by what needs it.
+        let Ok(turns) = amplifier_app::sessions::turns(&self.seat.opened.folder) else {
+            return taken.to_string();
+        };
+        match turns.iter().filter(|turn| !turn.counts).count() {
+            0 => taken.to_string(),
+            gone => format!("{} ({gone} more are no part of the conversation now)", turns.len() - gone),
+        }
     }
 
     /// Two columns, the second one wrapped; below each other where there is no room for two.

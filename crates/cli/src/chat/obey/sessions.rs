@@ -13,6 +13,8 @@ use crate::chat::paint::Style;
 use crate::chat::seat::short;
 use crate::chat::{Chat, Next};
 
+/// What replaces a file that is there already.
+const FORCE: &str = "--force";
 /// How many sessions are listed.
 const LISTED: usize = 15;
 
@@ -30,7 +32,7 @@ impl Chat {
             Ok(messages) => messages,
             Err(error) => return self.fault(&error, None),
         };
-        let path = self.place(file, "json");
+        let Some(path) = self.place(file, "json") else { return };
         let text = serde_json::to_vec_pretty(&messages).unwrap_or_default();
         match write_atomic(&path, &text, Durability::Synced) {
             Ok(()) => self.done(&format!("{} messages are in `{}`", messages.len(), path.display())),
@@ -38,14 +40,37 @@ impl Chat {
         }
     }
 
-    /// A file in the working folder, with a usual name where none was given.
-    fn place(&self, file: &str, ending: &str) -> PathBuf {
+    /// A file in the working folder that can be written, with a usual name where none was given. One that is there already
+    /// is only replaced by who says so; nothing is the answer where it was refused.
+    fn place(&mut self, argument: &str, ending: &str) -> Option<PathBuf> {
+        let forced = argument.strip_suffix(FORCE).filter(|file| file.is_empty() || file.ends_with(' '));
+        let file = forced.unwrap_or(argument).trim();
         let usual = || format!("session-{}.{ending}", short(self.seat.opened.session.id()));
-        self.seat.folder().join(if file.is_empty() { usual() } else { file.to_owned() })
+        let path = self.seat.folder().join(if file.is_empty() { usual() } else { file.to_owned() });
+        if path.is_dir() {
+            self.refuse(&format!("`{}` is a folder; name a file in it", path.display()));
+            return None;
+        }
+        if forced.is_none() && path.symlink_metadata().is_ok() {
+            let told = format!(
+                "`{}` is there already; give another name, or say `{FORCE}` behind it to replace it",
+                path.display()
+            );
+            self.refuse(&told);
+            return None;
+        }
+        if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
+            self.refuse(&format!(
+                "there is no folder `{}`; make it first, or name a file elsewhere",
+                folder.display()
+            ));
+            return None;
+        }
+        Some(path)
     }
 
     pub(super) fn export(&mut self, file: &str) {
-        let path = self.place(file, "md");
+        let Some(path) = self.place(file, "md") else { return };
         let format = match path.extension().and_then(|ending| ending.to_str()) {
             Some("md" | "markdown") => Format::Markdown,
             Some("json") => Format::Json,
