@@ -24,11 +24,12 @@ mod standing;
 
 pub use error::{DetectError, Missed, NothingFound};
 pub use servers::Places;
-pub use standing::{Standing, Standings, Variable, by_keys, standings, variables_of};
+pub use standing::{Standing, Standings, Variable, by_keys, standings, standings_unasked, variables_of};
 
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
+use crate::lack;
 
 /// Modules that need no server on this machine, in the order in which they are preferred.
 const BY_VARIABLE: [&str; 5] = [
@@ -98,6 +99,10 @@ pub async fn fill_or_demo(
 /// Why a built-in provider that somebody asks for by name cannot be used here; nothing when it can, or when its module comes
 /// from elsewhere and only the session can tell.
 pub async fn why_not(spec: &ModuleSpec, environment: &Environment) -> Result<Option<String>, DetectError> {
+    // In better words than those of the module that did not come up.
+    if let Some(lack) = lack::unset(spec, environment) {
+        return Ok(Some(lack.to_string()));
+    }
     let is_built_in = MODULES.iter().any(|module| module.id() == spec.module);
     if !is_built_in || spec.native == Some(false) {
         return Ok(None);
