@@ -20,7 +20,7 @@ use url::Url;
 
 use crate::catalog::{self, UnknownModule};
 use crate::connect;
-use crate::detect::{self, DetectError, Detected, Looked, Places, Tape};
+use crate::detect::{self, DetectError, Detected, Looked, Places};
 use crate::env::{self, Environment};
 use crate::lack;
 
@@ -231,7 +231,7 @@ impl Asked {
         if let Some(lack) = lack::unset(&spec, environment) {
             return Err(InquiryError::NotUsable { module, reason: lack.to_string() });
         }
-        let looked = Looked::at(vec![spec], environment, Tape::Offered).await?;
+        let looked = Looked::to_ask(spec, environment).await?;
         match looked.first() {
             Ok(provider) => Ok(Self { info: provider.info(), looked, module, provider }),
             Err(reason) => {

@@ -27,7 +27,7 @@ use crate::watch::catching;
 
 mod open;
 
-pub use open::{OpenError, OpenFault, SessionBuilder, Strictness};
+pub use open::{OpenError, OpenFault, Readiness, SessionBuilder, Strictness};
 
 /// A running assembly of modules that answers prompts. Clones are the same session.
 ///

@@ -276,3 +276,17 @@ fn a_connection_that_fails_is_told_once() {
     assert_eq!(times(&ran.stderr, "error sending request"), 1, "{}", ran.stderr);
     assert_eq!(times(&ran.stderr, "caused by"), 0, "{}", ran.stderr);
 }
+
+#[test]
+fn looking_asks_nobody() {
+    let (desk, server) = (Desk::new(), Server::start(Manner::Well));
+    let place = server.url();
+    for name in ["ollama", "vllm", "chat-completions"] {
+        let ran = desk.amplifier(&["provider", "add", name, "--base-url", &place]);
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+    }
+    let ran = desk.with_git(&["doctor", "--offline"]);
+    assert!(ran.stdout.contains("`ollama`, `vllm`, `chat-completions` in the settings"), "{}", ran.stdout);
+    assert_eq!(with(&desk, &[], &["provider", "list"]).code, 0);
+    assert_eq!(server.asked(), Vec::<String>::new());
+}

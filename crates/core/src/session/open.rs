@@ -37,6 +37,16 @@ pub enum Strictness {
     Strict,
 }
 
+/// Whether modules hear that the session stands, which is when they first ask others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Readiness {
+    /// They do.
+    #[default]
+    Told,
+    /// They do not: they are only looked at.
+    Withheld,
+}
+
 /// Everything a session is opened with. What is not set is absent.
 pub struct SessionBuilder {
     plan: Arc<MountPlan>,
@@ -51,6 +61,7 @@ pub struct SessionBuilder {
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
     capabilities: Vec<(String, Capability)>,
     strictness: Strictness,
+    readiness: Readiness,
 }
 
 /// A session that could not be opened. Whatever was mounted has been cleaned up again.
@@ -139,6 +150,7 @@ impl SessionBuilder {
             resolver: None,
             capabilities: Vec::new(),
             strictness: Strictness::Lenient,
+            readiness: Readiness::Told,
         }
     }
 
@@ -209,10 +221,17 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether modules hear that the session stands.
+    #[must_use]
+    pub fn readiness(mut self, readiness: Readiness) -> Self {
+        self.readiness = readiness;
+        self
+    }
+
     /// Mounts everything and opens the session. Runs inside a Tokio runtime, as everything here does.
     #[doc(alias = "initialize")]
     pub async fn open(self) -> Result<Session, OpenError> {
-        let strictness = self.strictness;
+        let (strictness, readiness) = (self.strictness, self.readiness);
         let (session, opening) =
             self.prepare().map_err(|fault| OpenError { fault, report: LoadReport::default() })?;
         let plan = session.coordinator().plan();
@@ -226,8 +245,10 @@ impl SessionBuilder {
             () = cancel.cancelled(CancelLevel::Immediate) => Err(OpenFault::Cancelled),
             result = opening.mount_all(&session, &mut report) => result,
         };
-        let unready =
-            if result.is_ok() { make_ready(session.coordinator(), &mut report).await } else { Vec::new() };
+        let unready = match (&result, readiness) {
+            (Ok(_), Readiness::Told) => make_ready(session.coordinator(), &mut report).await,
+            _ => Vec::new(),
+        };
         if result.is_ok() && strictness == Strictness::Strict {
             let failed: Vec<_> =
                 report.failed().map(ToString::to_string).chain(unready.iter().map(told)).collect();
