@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::{Inner, Owner, Phase, Resumed, Session, raw_plan};
+use super::{Inner, Owner, Phase, Readiness, Resumed, Session, Strictness, raw_plan};
 use crate::cancel::{CancelLevel, CancelToken};
 use crate::canonical::{CanonicalError, plan_hash};
 use crate::clock::Clock;
@@ -26,26 +26,6 @@ use crate::loader::{LoadError, Loader};
 use crate::report::{LoadEntry, LoadOutcome, LoadReport};
 use crate::sync::lock;
 use crate::watch::{Deadlines, within};
-
-/// What a module that does not come up means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Strictness {
-    /// A provider, tool or hook that fails is a line in the load report.
-    #[default]
-    Lenient,
-    /// Any failure is fatal.
-    Strict,
-}
-
-/// Whether modules hear that the session stands, which is when they first ask others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Readiness {
-    /// They do.
-    #[default]
-    Told,
-    /// They do not: they are only looked at.
-    Withheld,
-}
 
 /// Everything a session is opened with. What is not set is absent.
 pub struct SessionBuilder {
