@@ -89,7 +89,10 @@ fn a_bundle_that_says_something_else_is_told_and_so_is_a_session_that_goes_on_el
     assert!(told.stderr.contains("bundle `b` changed since this session began"), "{}", told.stderr);
     // What the settings add is no change of the bundle.
     desk.file("b/bundle.md", words("Be kind."));
-    desk.file(".amplifier/settings.yaml", "config:\n  providers:\n  - module: provider-mock\n    id: other\n");
+    desk.file(
+        ".amplifier/settings.yaml",
+        "config:\n  providers:\n  - module: provider-mock\n    id: other\n",
+    );
     ok(desk.amplifier(&["run", "--bundle", "b", "hi"]));
     let same = ok(desk.amplifier(&["continue", "hi"]));
     assert!(!same.stderr.contains("note:"), "{}", same.stderr);
