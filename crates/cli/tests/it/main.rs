@@ -22,6 +22,7 @@ mod chat_honest;
 mod chat_keys;
 mod chat_sessions;
 mod config;
+mod connecting;
 mod credentials;
 mod demo;
 mod desk;
