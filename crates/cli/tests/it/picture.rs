@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::desk::{Desk, read};
 use crate::terminal::Terminal;
 
-const SIZE: (u16, u16) = (84, 35);
+const SIZE: (u16, u16) = (84, 32);
 /// The size of a cell.
 const CELL: (f64, f64) = (8.4, 18.0);
 const MARGIN: f64 = 14.0;
