@@ -11,7 +11,7 @@ use amplifier_core::contracts::{
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::ledger::EARLIER;
 use amplifier_core::loader::Loader;
-use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
+use amplifier_core::session::{Session, SessionBuilder, Strictness};
 use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::event::{SessionDescribed, SessionOrigin};
 use amplifier_protocol::hook::MessageLevel;
@@ -20,7 +20,7 @@ use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::usage::Usd;
 use amplifier_sources::fetch::{Base, FetchContext};
-use amplifier_sources::lock::{BundleLock, LockError};
+use amplifier_sources::lock::BundleLock;
 use amplifier_sources::resolver::SourceResolver;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -31,10 +31,10 @@ use crate::credentials::Credentials;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
 use crate::files::FileError;
-use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
+use crate::journal::{FileJournal, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
-use crate::prompt::{PromptError, PromptParts, PromptedContext, SystemPrompt};
+use crate::prompt::{PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
 use crate::sessions::index::{Index, Note};
 use crate::spawn::{Door, Nest};
@@ -43,8 +43,10 @@ use crate::store::{
 };
 
 mod capabilities;
+mod fault;
 mod kept;
 
+pub use fault::AppError;
 use kept::Kept;
 
 /// The folder of the home in the person's own folder.
@@ -98,75 +100,6 @@ pub trait RecordTap: Send + Sync {
     /// Who looks on at a session that this one starts as part of its work; nobody, unless somebody wants to.
     fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
         None
-    }
-}
-
-/// Why a session could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AppError {
-    /// No home folder was named.
-    #[error("there is no home folder: neither `--home` nor `AMPLIFIER_HOME` nor `HOME` is set")]
-    NoHome,
-    /// The session's folder failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The session's journal failed.
-    #[error(transparent)]
-    Journal(#[from] JournalFileError),
-    /// The parts of the system prompt could not be kept or read.
-    #[error(transparent)]
-    Prompt(#[from] PromptError),
-    /// What is kept about the session's sources cannot be used.
-    #[error("`{}` cannot be used", path.display())]
-    Lock {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: LockError,
-    },
-    /// The work on the disk was cut off.
-    #[error("opening the session was cut off: {message}")]
-    CutOff {
-        /// Why.
-        message: String,
-    },
-    /// The kernel refused.
-    #[error(transparent)]
-    Open(#[from] Box<OpenError>),
-}
-
-impl AppError {
-    /// What the person can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::NoHome => Some("name one with `--home DIR`"),
-            Self::Store(StoreError::NotFound { .. }) => {
-                Some("`--home` must be the one the session was made in")
-            }
-            Self::Store(StoreError::File(_)) | Self::Journal(JournalFileError::File(_)) => {
-                Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
-            }
-            Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => {
-                Some("`--plan FILE` or `--bundle REF` opens the session with another plan")
-            }
-            Self::Journal(JournalFileError::Lease(LeaseError::Held { .. })) => {
-                Some("wait until it is done, or end that process")
-            }
-            Self::Journal(JournalFileError::Newer { .. }) => Some("a newer version of this program reads it"),
-            Self::Journal(JournalFileError::Lease(LeaseError::File(_))) => Some(NOT_WRITABLE),
-            Self::Journal(JournalFileError::Lease(LeaseError::Lost { .. })) => {
-                Some("somebody removed or replaced the file; try again")
-            }
-            Self::Journal(_) => Some(
-                "something else changed the file, and it is left as it is: put a copy back, or begin anew",
-            ),
-            Self::Open(open) if matches!(open.fault, OpenFault::Strict { .. }) => {
-                Some("without `--strict` the session runs with what is there")
-            }
-            _ => None,
-        }
     }
 }
 
@@ -408,6 +341,11 @@ impl OpenSession {
         let kept = Kept::find(store, id.clone(), None, None)?.under_its_lock()?;
         let origin = store.metadata(id).ok().and_then(|metadata| metadata.bundle);
         Ok(Keeps { prompt: kept.parts, lock: kept.lock, origin })
+    }
+
+    /// Where its variables come from.
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.nest.surroundings.environment
     }
 
     /// Shows the person something, where there is a place for it.

@@ -159,6 +159,7 @@ impl SessionError {
             Self::Unknown { .. }
                 | Self::Ambiguous { .. }
                 | Self::Id(_)
+                | Self::NoneHere { .. }
                 | Self::NoTurn { .. }
                 | Self::Name { .. }
         )

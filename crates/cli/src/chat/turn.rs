@@ -129,7 +129,13 @@ impl Chat {
         }
         match (status.status, result) {
             (SessionState::Cancelled, _) => self.say("stopped", Style::of(Hue::Yellow)),
-            (_, Err(error)) => self.say(&format!("error: {}", chain(error)), Style::of(Hue::Red)),
+            (_, Err(error)) => {
+                let told = self.seat.failure(error);
+                self.say(&format!("error: {}", told.message), Style::of(Hue::Red));
+                if let Some(hint) = told.hint {
+                    self.say(&format!("  hint: {hint}"), Style::DIM);
+                }
+            }
             (_, Ok(_)) => {}
         }
         if self.screen.face() == Face::Pipe {
@@ -251,7 +257,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let said = cause.to_string();
-        if !text.ends_with(&said) {
+        if !text.contains(&said) {
             text.push_str(&format!(": {said}"));
         }
         source = cause.source();

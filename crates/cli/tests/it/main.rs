@@ -49,6 +49,7 @@ mod profile_phases;
 mod provider;
 mod run;
 mod run_events;
+mod run_failures;
 mod run_flags;
 mod run_lines;
 mod run_terminal;

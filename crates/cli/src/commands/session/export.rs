@@ -21,9 +21,9 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
         return match sessions::export::export(store, &id, format, &mut stdout)
             .and_then(|()| stdout.flush().map_err(SessionError::Write))
         {
-            // A reader that went away has what it wanted.
+            // A reader that went away needs no words.
             Err(SessionError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                Ok(Exit::Success)
+                Ok(Exit::Unread)
             }
             done => done.map(|()| Exit::Success),
         };
