@@ -44,6 +44,7 @@ pub mod store;
 pub mod toolbox;
 pub mod turns;
 pub mod updates;
+pub mod words;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_bundle::explain::Setting;

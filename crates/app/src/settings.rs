@@ -119,7 +119,7 @@ impl Settings {
         for (scope, path) in files.read_from() {
             let Some(file) = read(&path)? else { continue };
             settings.names.push((file.name.clone(), scope));
-            let (mut layer, notices) = parse(&file)?;
+            let (mut layer, notices) = parse(&file).map_err(|error| error.of(scope))?;
             let (errors, others): (Vec<_>, Vec<_>) =
                 notices.into_iter().partition(|notice| notice.severity == Severity::Error);
             problems.extend(errors);
