@@ -78,7 +78,7 @@ pub fn is_finished(folder: &SessionFolder) -> Result<bool, StoreError> {
     // Not every loop says how it ended; then the conversation does: whatever stands behind an answer waits for one.
     let history = read_history(folder)?.history;
     let spoken = |message: &&Arc<Message>| !matches!(message.role, Role::System | Role::Developer);
-    let last = history.messages.iter().chain(&history.mended).filter(spoken).next_back();
+    let last = history.messages.iter().chain(&history.mended).rfind(spoken);
     Ok(last.is_none_or(|message| message.role == Role::Assistant))
 }
 

@@ -1,6 +1,6 @@
 //! What `run` says when it fails: the thing, the place and the cure, once, on standard error, with the right exit code.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -147,6 +147,28 @@ fn every_form_tells_the_error_once_on_standard_error() {
             }
         }
     }
+}
+
+#[test]
+fn the_chat_tells_the_same_with_what_can_be_done_there() {
+    let (desk, place) = (Desk::new(), format!("http://{}/v1", closed()));
+    let mut small = says("x");
+    small["session"]["context"] = json!({"module": "context-simple", "config": {"max_tokens": 50}});
+    desk.plan("a.json", &asks(&place)).plan("small.json", &small);
+    let mut child = desk.command(&["chat", "--plan", "a.json"]);
+    let mut child = child.env("SMOL_KEY", KEY).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hi\n").unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    let named =
+        format!("error: `chat-completions` at {place}, model `smol`: cannot be reached: Connection refused");
+    tells(&ran, 1, &[&named, "  hint: is there a server at "]);
+    let long = "many words ".repeat(5_000);
+    let ran = desk.amplifier_with_input(&["chat", "--plan", "small.json"], long.as_bytes());
+    tells(
+        &ran,
+        1,
+        &["the conversation needs at least", "  hint: `/compact` shortens what was said, `/model`"],
+    );
 }
 
 /// Starts a turn that waits for its model, and goes on when it does.
