@@ -23,6 +23,7 @@ pub mod inquire;
 pub mod invoke;
 pub mod journal;
 pub mod keys;
+pub mod lack;
 pub mod library;
 pub mod lockfile;
 pub mod modes;

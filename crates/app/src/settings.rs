@@ -254,6 +254,21 @@ impl Settings {
         };
         items.iter().filter_map(configured).collect()
     }
+
+    /// Where a value of a provider's config stands, by its JSON pointer; where the entry stands when nothing is there.
+    pub fn place_in(&self, entry: &Configured, pointer: &str) -> Place {
+        let items = self.at("config.providers").and_then(Node::as_list).unwrap_or_default();
+        let is_it = |node: &&Node| node.at("module").is_some_and(|module| module.place == entry.place);
+        let mut node = items.iter().find(is_it).and_then(|node| node.at("config"));
+        for word in pointer.split('/').skip(1) {
+            node = match node.map(|node| &node.value) {
+                Some(NodeValue::Map(mapping)) => mapping.get(word).map(|entry| &entry.node),
+                Some(NodeValue::List(items)) => word.parse().ok().and_then(|at: usize| items.get(at)),
+                _ => None,
+            };
+        }
+        node.map_or(&entry.place, |node| &node.place).clone()
+    }
 }
 
 fn approve(node: &Node) -> Option<Approve> {
