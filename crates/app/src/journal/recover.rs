@@ -63,6 +63,38 @@ pub fn verify(folder: &SessionFolder) -> Result<Verified, JournalFileError> {
     }
 }
 
+/// How far a journal goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// The last whole record that was looked for or found; 0 when there is none.
+    pub last: u64,
+    /// The length of a torn last line, where the end was come to.
+    pub torn_bytes: u64,
+}
+
+/// Whether a journal goes as far as the record `seq`, or else where it ends. Changes nothing; needs no lease.
+pub(crate) fn reach(folder: &SessionFolder, seq: u64) -> Result<Reach, JournalFileError> {
+    let mut lines = match Lines::near(folder, seq) {
+        Err(JournalFileError::File(error)) if error.is_missing() => {
+            return Ok(Reach { last: 0, torn_bytes: 0 });
+        }
+        lines => lines?,
+    };
+    loop {
+        match lines.step()? {
+            Step::Line(frame) if frame.seq < seq => {}
+            Step::Line(frame) => return Ok(Reach { last: frame.seq, torn_bytes: 0 }),
+            Step::End { torn } => return Ok(Reach { last: lines.place().seq - 1, torn_bytes: torn }),
+        }
+    }
+}
+
+/// Waits until what stands in a journal is durable, whoever wrote it.
+pub(crate) fn settle(folder: &SessionFolder) -> Result<(), FileError> {
+    let path = folder.events();
+    File::open(&path).and_then(|file| file.sync_data()).map_err(FileError::at("sync", &path))
+}
+
 /// Finds the end of a journal from its last index entry, or from the start, and cuts a torn line.
 pub(super) fn recover(folder: &SessionFolder) -> Result<Recovered, JournalFileError> {
     let mut lines = Lines::near(folder, u64::MAX)?;

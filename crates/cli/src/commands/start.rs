@@ -257,7 +257,7 @@ impl Start {
 
 /// Tells why there is no session.
 pub fn refuse_to_open(error: &AppError) -> Exit {
-    render::error(error, error.hint());
+    render::error(error, error.hint().as_deref());
     if let AppError::Open(open) = error {
         let said = open.to_string();
         let others = open.report.failed().map(ToString::to_string).filter(|entry| !said.contains(entry));
