@@ -186,10 +186,10 @@ fn files_beside_the_journal_are_replaced_or_named() {
     told.desk.file(
         "b/bundle.md",
         "---\nbundle: {name: mine}\nsession: {orchestrator: loop-basic, context: context-simple}\n\
-         providers:\n  - module: provider-mock\n    config: {responses: [yes]}\n---\nBe brief.\n",
+         providers:\n  - module: provider-mock\n    config: {responses: [brief]}\n---\nBe brief.\n",
     );
     let ran = ok(told.desk.amplifier(&["run", "--resume", &told.id, "--bundle", "b", "go on"]));
-    assert_eq!(ran.stdout, "yes\n");
+    assert_eq!(ran.stdout, "brief\n");
     ok(resume());
 }
 
@@ -254,13 +254,13 @@ fn a_full_disk_keeps_nobody_from_reading_and_what_is_done_is_no_failure() {
         A=$1
         "$@" >/dev/null && "$A" continue "the second question" >/dev/null || exit 9
         id=$(ls "$AMPLIFIER_HOME/state/sessions")
-        n=0; while : 2>/dev/null >"$AMPLIFIER_HOME/full-$n"; do n=$((n+1)); done 2>/dev/null
+        n=0; while touch "$AMPLIFIER_HOME/full-$n" 2>/dev/null; do n=$((n+1)); done
         note show "$A" session show $id
         note export "$A" session export $id
         note rename "$A" session rename $id "another name"
         note rewind "$A" session rewind $id --to 1
         note after "$A" session show $id
-        rm "$AMPLIFIER_HOME/state/sessions.idx" && : >"$AMPLIFIER_HOME/full-again"
+        rm "$AMPLIFIER_HOME/state/sessions.idx" && touch "$AMPLIFIER_HOME/full-again"
         note list "$A" session list
         note new-0 "$A" run --plan a.json hello
         for k in 1 2 3; do
