@@ -163,7 +163,11 @@ impl Approvals {
     }
 
     async fn refuse(&self, question: &Question, cure: &str) -> Result<String, ApprovalError> {
-        let what = question.prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = wording(question);
+        // What it is about, without what is asked about it.
+        let what =
+            text.rsplit_once('\n').filter(|(_, last)| last.ends_with('?')).map_or(text, |(what, _)| what);
+        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
         self.tell(format!("not allowed: {}; {cure}", shorten(&what, TOLD))).await;
         Err(ApprovalError::Unavailable { message: format!("nobody can be asked here; {cure}") })
     }

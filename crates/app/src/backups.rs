@@ -123,11 +123,15 @@ impl BackupsError {
     }
 }
 
-/// The copies in a folder, of all sessions or of one; the sessions oldest first. Nothing kept is an empty list.
+/// The copies in a folder, of all sessions or of those whose id begins so; the sessions oldest first. Nothing kept is an
+/// empty list; nothing kept of the session that was named is an error.
 pub fn list(dir: &Path, only: Option<&SessionId>) -> Result<Vec<SessionBackups>, BackupsError> {
     let failed = |source| BackupError { action: "read folder", path: dir.to_owned(), source };
     let folders = match std::fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && only.is_none() => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(BackupsError::None { dir: dir.to_owned() });
+        }
         folders => folders.map_err(failed)?,
     };
     let mut found = Vec::new();
@@ -138,7 +142,7 @@ pub fn list(dir: &Path, only: Option<&SessionId>) -> Result<Vec<SessionBackups>,
         else {
             continue;
         };
-        if only.is_some_and(|only| *only != session) {
+        if only.is_some_and(|only| !session.as_str().starts_with(only.as_str())) {
             continue;
         }
         let entries = Backups::look(&folder.path())?;
@@ -147,7 +151,12 @@ pub fn list(dir: &Path, only: Option<&SessionId>) -> Result<Vec<SessionBackups>,
         }
     }
     found.sort_by(|a, b| a.session.cmp(&b.session));
-    Ok(found)
+    match only {
+        Some(session) if found.is_empty() => {
+            Err(BackupsError::NoneOfSession { session: session.clone(), dir: dir.to_owned() })
+        }
+        _ => Ok(found),
+    }
 }
 
 /// The copy with a number, of the session that is named or of the only one.
@@ -157,12 +166,8 @@ pub fn find(dir: &Path, session: Option<&SessionId>, number: u64) -> Result<Foun
         let sessions = sessions.into_iter().map(|backups| backups.session).collect();
         return Err(BackupsError::WhichSession { sessions });
     }
-    let dir = dir.to_owned();
     let Some(SessionBackups { session: found, entries }) = sessions.pop() else {
-        return Err(match session.cloned() {
-            Some(session) => BackupsError::NoneOfSession { session, dir },
-            None => BackupsError::None { dir },
-        });
+        return Err(BackupsError::None { dir: dir.to_owned() });
     };
     let entry = entries.into_iter().find(|entry| entry.number == number);
     let entry = entry.ok_or(RestoreError::Unknown { number })?;

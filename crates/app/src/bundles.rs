@@ -47,6 +47,8 @@ pub fn near(name: &str, access: &Access) -> Vec<String> {
     known.extend(access.settings.bundle_names().into_keys());
     known.sort_unstable();
     known.dedup();
+    // What was typed is no guess.
+    known.retain(|known| known != name);
     near_misses(name, &known)
 }
 

@@ -6,6 +6,8 @@ use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::mount_plan::ModuleSpec;
 use serde_json::{Value, json};
 
+pub mod fit;
+
 use crate::catalog::{self, UnknownModule};
 use crate::inquire::{has_key, set_model};
 

@@ -10,7 +10,7 @@ use amplifier_core::clock::Clock;
 use amplifier_core::contracts::{Capability, CapabilityCall, CapabilityError, Provider};
 use amplifier_core::loader::Loader;
 use amplifier_core::report::LoadOutcome;
-use amplifier_core::session::{OpenError, Session, SessionBuilder};
+use amplifier_core::session::{OpenError, Readiness, Session, SessionBuilder};
 use amplifier_modules::MODULES;
 use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::ids::ModuleId;
@@ -24,11 +24,12 @@ mod standing;
 
 pub use error::{DetectError, Missed, NothingFound};
 pub use servers::Places;
-pub use standing::{Standing, Standings, Variable, by_keys, standings, variables_of};
+pub use standing::{Standing, Standings, Variable, by_keys, standings, standings_unasked, variables_of};
 
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
+use crate::lack;
 
 /// Modules that need no server on this machine, in the order in which they are preferred.
 const BY_VARIABLE: [&str; 5] = [
@@ -98,6 +99,10 @@ pub async fn fill_or_demo(
 /// Why a built-in provider that somebody asks for by name cannot be used here; nothing when it can, or when its module comes
 /// from elsewhere and only the session can tell.
 pub async fn why_not(spec: &ModuleSpec, environment: &Environment) -> Result<Option<String>, DetectError> {
+    // In better words than those of the module that did not come up.
+    if let Some(lack) = lack::unset(spec, environment) {
+        return Ok(Some(lack.to_string()));
+    }
     let is_built_in = MODULES.iter().any(|module| module.id() == spec.module);
     if !is_built_in || spec.native == Some(false) {
         return Ok(None);
@@ -153,10 +158,28 @@ pub(crate) enum Tape {
 pub(crate) struct Looked(Session);
 
 impl Looked {
+    /// A look at them: they are mounted and ask nobody.
     pub(crate) async fn at(
         providers: Vec<ModuleSpec>,
         environment: &Environment,
         tape: Tape,
+    ) -> Result<Self, Box<OpenError>> {
+        Self::open(providers, environment, tape, Readiness::Withheld).await
+    }
+
+    /// One that will be asked something; it may look at its server first.
+    pub(crate) async fn to_ask(
+        provider: ModuleSpec,
+        environment: &Environment,
+    ) -> Result<Self, Box<OpenError>> {
+        Self::open(vec![provider], environment, Tape::Offered, Readiness::Told).await
+    }
+
+    async fn open(
+        providers: Vec<ModuleSpec>,
+        environment: &Environment,
+        tape: Tape,
+        readiness: Readiness,
     ) -> Result<Self, Box<OpenError>> {
         let mut plan = MountPlan::new(ModuleId::fixed("loop-basic"), ModuleId::fixed("context-simple"));
         plan.providers = providers;
@@ -165,6 +188,7 @@ impl Looked {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let variables = Variables { offered: OfferedVariables(environment.clone()), tape };
         let session = SessionBuilder::new(plan, Arc::new(loader), clock)
+            .readiness(readiness)
             .capability("environment.variable", Capability::Call(Arc::new(variables)));
         Ok(Self(session.open().await.map_err(Box::new)?))
     }

@@ -59,6 +59,8 @@ pub enum Check {
     Node,
     /// A boundary around shell commands.
     Sandbox,
+    /// The providers of the settings can be used.
+    Providers,
     /// Keys of model services.
     Keys,
     /// Model servers on this machine.
@@ -71,7 +73,7 @@ pub enum Check {
 
 impl Check {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Version,
         Self::Home,
         Self::Permissions,
@@ -87,6 +89,7 @@ impl Check {
         Self::Python,
         Self::Node,
         Self::Sandbox,
+        Self::Providers,
         Self::Keys,
         Self::Servers,
         Self::Terminal,
@@ -111,6 +114,7 @@ impl Check {
             Self::Python => "python",
             Self::Node => "node",
             Self::Sandbox => "sandbox",
+            Self::Providers => "providers",
             Self::Keys => "keys",
             Self::Servers => "servers",
             Self::Terminal => "terminal",
@@ -127,6 +131,7 @@ impl Check {
             Self::Python => return programs::python(patient).await,
             Self::Node => return vec![programs::node(patient).await],
             Self::Sandbox => return vec![programs::sandbox().await],
+            Self::Providers => return people::providers(patient).await,
             Self::Keys => return people::keys(patient).await,
             Self::Servers => return people::servers(patient).await,
             Self::Terminal => return people::terminal(patient),

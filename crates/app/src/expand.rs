@@ -80,7 +80,11 @@ impl EnvExpander {
 }
 
 fn is_reference(inside: &str) -> bool {
-    let name = inside.split(':').next().unwrap_or_default();
+    is_variable(inside.split(':').next().unwrap_or_default())
+}
+
+/// Whether a reference can name it.
+pub(crate) fn is_variable(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit())
 }

@@ -20,8 +20,9 @@ use url::Url;
 
 use crate::catalog::{self, UnknownModule};
 use crate::connect;
-use crate::detect::{self, DetectError, Detected, Looked, Places, Tape};
+use crate::detect::{self, DetectError, Detected, Looked, Places};
 use crate::env::{self, Environment};
+use crate::lack;
 
 /// The module that asks a server of which only the address is known.
 const BY_ADDRESS: &str = "provider-chat-completions";
@@ -120,6 +121,9 @@ impl InquiryError {
         match self {
             Self::Unknown(_) | Self::NotUsable { .. } => {
                 Some("`amplifier provider list` shows all, and which of them can be used".to_owned())
+            }
+            Self::Detect(DetectError::Nothing(_)) => {
+                Some("name a provider, as in `amplifier provider test openai`; `amplifier provider list` shows all".to_owned())
             }
             Self::Detect(error) => error.hint().map(str::to_owned),
             Self::Open(_) => None,
@@ -224,7 +228,10 @@ impl Asked {
             set_model(&mut spec, model);
         }
         let module = spec.module.clone();
-        let looked = Looked::at(vec![spec], environment, Tape::Offered).await?;
+        if let Some(lack) = lack::unset(&spec, environment) {
+            return Err(InquiryError::NotUsable { module, reason: lack.to_string() });
+        }
+        let looked = Looked::to_ask(spec, environment).await?;
         match looked.first() {
             Ok(provider) => Ok(Self { info: provider.info(), looked, module, provider }),
             Err(reason) => {

@@ -22,6 +22,7 @@ pub mod inquire;
 pub mod invoke;
 pub mod journal;
 pub mod keys;
+pub mod lack;
 pub mod library;
 pub mod lockfile;
 pub mod modes;
@@ -43,6 +44,7 @@ pub mod store;
 pub mod toolbox;
 pub mod turns;
 pub mod updates;
+pub mod words;
 
 // What a front end meets of the kernel; it depends on this crate alone.
 pub use amplifier_bundle::explain::Setting;

@@ -119,7 +119,7 @@ impl Settings {
         for (scope, path) in files.read_from() {
             let Some(file) = read(&path)? else { continue };
             settings.names.push((file.name.clone(), scope));
-            let (mut layer, notices) = parse(&file)?;
+            let (mut layer, notices) = parse(&file).map_err(|error| error.of(scope))?;
             let (errors, others): (Vec<_>, Vec<_>) =
                 notices.into_iter().partition(|notice| notice.severity == Severity::Error);
             problems.extend(errors);
@@ -253,6 +253,21 @@ impl Settings {
             Some(Configured { spec, layer: self.layer_of(&place), place })
         };
         items.iter().filter_map(configured).collect()
+    }
+
+    /// Where a value of a provider's config stands, by its JSON pointer; where the entry stands when nothing is there.
+    pub fn place_in(&self, entry: &Configured, pointer: &str) -> Place {
+        let items = self.at("config.providers").and_then(Node::as_list).unwrap_or_default();
+        let is_it = |node: &&Node| node.at("module").is_some_and(|module| module.place == entry.place);
+        let mut node = items.iter().find(is_it).and_then(|node| node.at("config"));
+        for word in pointer.split('/').skip(1) {
+            node = match node.map(|node| &node.value) {
+                Some(NodeValue::Map(mapping)) => mapping.get(word).map(|entry| &entry.node),
+                Some(NodeValue::List(items)) => word.parse().ok().and_then(|at: usize| items.get(at)),
+                _ => None,
+            };
+        }
+        node.map_or(&entry.place, |node| &node.place).clone()
     }
 }
 

@@ -75,14 +75,29 @@ impl Args {
         let of_the_chat = |arg: &&clap::Arg| !arg.is_global_set() && typed(arg.get_id());
         let parser = Self::command();
         let flag = parser.get_arguments().find(of_the_chat)?.get_long()?.to_owned();
-        Some(Misplaced { flag, command })
+        let place = place_of(&flag, &parser, matches);
+        Some(Misplaced { flag, command, place })
     }
+}
+
+/// The command that was typed, with those above it, if it takes a flag.
+fn place_of(flag: &str, parser: &clap::Command, matches: &clap::ArgMatches) -> Option<String> {
+    let (mut parser, mut matches, mut words) = (parser, matches, Vec::new());
+    while let Some((name, below)) = matches.subcommand() {
+        parser = parser.find_subcommand(name)?;
+        matches = below;
+        words.push(name);
+    }
+    let takes = |arg: &clap::Arg| arg.get_long() == Some(flag);
+    parser.get_arguments().any(takes).then(|| words.join(" "))
 }
 
 /// A flag that stands where nobody looks for it.
 pub struct Misplaced {
     pub flag: String,
     pub command: String,
+    /// Where it may stand.
+    pub place: Option<String>,
 }
 
 #[derive(Subcommand)]

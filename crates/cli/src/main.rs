@@ -31,13 +31,7 @@ fn main() -> ExitCode {
     let parsed =
         parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
     let args = match parsed {
-        Ok((_, Some(Misplaced { flag, command }))) => {
-            render::note(&format!(
-                "error: `--{flag}` stands before `{command}`, which does not see it there"
-            ));
-            render::note(&format!("  hint: write `amplifier {command} --{flag} …`"));
-            return Exit::Usage.into();
-        }
+        Ok((_, Some(misplaced))) => return refuse_misplaced(&misplaced).into(),
         Ok((args, None)) => args,
         Err(error) => {
             // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
@@ -61,6 +55,17 @@ fn main() -> ExitCode {
         Exit::Success | Exit::Unread if render::has_lost_output() => Exit::Failure.into(),
         exit => exit.into(),
     }
+}
+
+/// Tells where a flag belongs that stands before a command.
+fn refuse_misplaced(Misplaced { flag, command, place }: &Misplaced) -> Exit {
+    render::note(&format!("error: `--{flag}` stands before `{command}`, which does not see it there"));
+    render::note(&match place {
+        Some(place) => format!("  hint: write `amplifier {place} --{flag} …`"),
+        None => "  hint: leave it out: it is a flag of `amplifier` alone, which opens the chat, and of `run`"
+            .to_owned(),
+    });
+    Exit::Usage
 }
 
 /// Whether the version is all that is asked for: scripts ask often, and the commands need not be known to answer.

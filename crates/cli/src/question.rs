@@ -53,6 +53,20 @@ pub fn text(question: &str, usual: Option<&str>) -> io::Result<String> {
     }
 }
 
+/// A line of text that must be fit for something; what is not is told, and asked for again.
+pub fn fitting<E: std::fmt::Display>(
+    question: &str,
+    usual: Option<&str>,
+    fit: impl Fn(&str) -> Result<String, E>,
+) -> io::Result<String> {
+    loop {
+        match fit(&text(question, usual)?) {
+            Ok(text) => return Ok(text),
+            Err(error) => say(&format!("{error}."))?,
+        }
+    }
+}
+
 /// A text that is not shown while it is typed.
 pub fn secret(question: &str) -> io::Result<String> {
     // First the terminal is told to show nothing, then the question is asked: whoever types at once is not seen either.

@@ -229,17 +229,15 @@ pub fn error(error: &(dyn Error + 'static), hint: Option<&str>) {
     }
 }
 
-/// An error and its causes; a cause that the one above has said already is left out.
+/// An error and its causes; a cause that one above has said already, at its end or in the middle, is left out.
 pub fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
     let mut texts = vec![error.to_string()];
-    let mut said = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let text = cause.to_string();
-        if !said.ends_with(&text) {
-            texts.push(text.clone());
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
         }
-        said = text;
         source = cause.source();
     }
     texts

@@ -8,8 +8,8 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        // A wrapper that already prints its cause would say everything twice.
-        if !text.ends_with(&cause_text) {
+        // A wrapper that already prints its cause, at its end or in the middle, would say everything twice.
+        if !text.contains(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
         }

@@ -18,6 +18,7 @@ use crate::contracts::{
 use crate::coordinator::{Coordinator, MountPoint, Replaced};
 use crate::error::chain;
 use crate::hooks::{HandlerId, HookSpec};
+use crate::redact::names_a_secret;
 use crate::report::{LoadEntry, LoadOutcome};
 use crate::sync::lock;
 use crate::watch::{catching, within};
@@ -141,14 +142,20 @@ pub trait ConfigExpander: Send + Sync {
 
 /// A reference that cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{reference}` at `{pointer}` is not set; set the variable or give a default with `${{NAME:-default}}`"
-)]
+#[error("`{reference}` at `{pointer}` is not set; {}", advice(pointer))]
 pub struct ExpandError {
     /// What is not there.
     pub reference: String,
     /// Where it is used, as a JSON pointer into the config.
     pub pointer: String,
+}
+
+/// A secret has no default that makes sense.
+fn advice(pointer: &str) -> &'static str {
+    match pointer.rsplit('/').next() {
+        Some(key) if names_a_secret(key) => "set the variable",
+        _ => "set the variable or give a default with `${NAME:-default}`",
+    }
 }
 
 /// Where modules are looked for.

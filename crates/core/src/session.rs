@@ -25,9 +25,11 @@ use crate::report::{LoadOutcome, LoadReport};
 use crate::sync::lock;
 use crate::watch::catching;
 
+mod manner;
 mod open;
 
-pub use open::{OpenError, OpenFault, SessionBuilder, Strictness};
+pub use manner::{Readiness, Strictness};
+pub use open::{OpenError, OpenFault, SessionBuilder};
 
 /// A running assembly of modules that answers prompts. Clones are the same session.
 ///

@@ -81,6 +81,19 @@ pub async fn standings(environment: &Environment, places: &Places) -> Result<Sta
     Ok(Standings { providers, detected })
 }
 
+/// The same without a look at any server: nothing is asked of anybody.
+pub async fn standings_unasked(environment: &Environment) -> Result<Standings, DetectError> {
+    let modules = catalog::of_kind(ModuleKind::Provider).into_iter().map(|info| info.id).collect();
+    let mut providers = by_variables(modules, environment).await?;
+    for standing in providers.iter_mut().filter(|row| WITH_SERVER.contains(&row.module.as_str())) {
+        (standing.usable, standing.reason) = (false, "no server was looked for".to_owned());
+    }
+    providers.sort_by(|a, b| a.module.cmp(&b.module));
+    let usable = |id: &ModuleId| providers.iter().any(|row| row.usable && row.module == *id);
+    let detected = BY_VARIABLE.into_iter().map(ModuleId::fixed).find(usable);
+    Ok(Standings { providers, detected })
+}
+
 /// How the modules stand that ask a model and need no server on this machine: nobody is asked.
 pub async fn by_keys(environment: &Environment) -> Result<Vec<Standing>, DetectError> {
     let modules = catalog::of_kind(ModuleKind::Provider).into_iter();

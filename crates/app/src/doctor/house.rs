@@ -120,14 +120,16 @@ pub(super) fn settings(patient: &Patient) -> Vec<Finding> {
     let settings = match Settings::load(&files, environment) {
         Ok(settings) => settings,
         Err(error) => {
-            let cure = "`amplifier config edit` opens the file; without it the defaults hold".to_owned();
+            let cure = "correct the value where it stands; until then no command that needs settings runs"
+                .to_owned();
             return vec![check.problem(chain(&error)).cure(error.hint().unwrap_or(cure))];
         }
     };
     let mut findings = Vec::new();
     for notice in settings.notices().iter().filter(|notice| notice.severity != Severity::Note) {
         let finding = check.warning(notice.to_string());
-        let cure = notice.hint.clone().unwrap_or_else(|| "`amplifier config edit` opens the file".to_owned());
+        let cure =
+            notice.hint.clone().unwrap_or_else(|| "`amplifier config keys` lists all settings".to_owned());
         findings.push(finding.cure(cure));
     }
     if findings.is_empty() {

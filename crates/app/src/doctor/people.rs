@@ -1,8 +1,9 @@
 //! Whom a session talks to: model services and servers on one side, the terminal of a person on the other.
 
-use super::{Check, Finding, Patient, Reach, chain};
+use super::{Check, Finding, Patient, Reach, chain, some};
 use crate::detect::{Standing, by_keys, standings};
 use crate::env;
+use crate::lack::{self, Lack};
 
 /// The narrowest terminal that reads well.
 const NARROW: u16 = 40;
@@ -19,6 +20,37 @@ pub struct Terminal {
     pub output: bool,
     /// How many characters a line has.
     pub columns: Option<u16>,
+}
+
+/// The providers that the settings name. Nobody is asked: what they lack is known here.
+pub(super) async fn providers(patient: &Patient) -> Vec<Finding> {
+    let check = Check::Providers;
+    let access = &patient.access;
+    let configured = access.settings.providers();
+    let (mut ready, mut lacking) = (Vec::new(), Vec::new());
+    for entry in &configured {
+        match lack::of(&entry.spec, &access.environment).await {
+            Ok(None) => ready.push(entry.name().to_owned()),
+            Ok(Some(lack)) => lacking.push((entry, lack)),
+            Err(error) => return vec![check.problem(chain(&error))],
+        }
+    }
+    let mut findings = match (configured.is_empty(), ready.is_empty()) {
+        (true, _) => vec![check.ok("the settings name none")],
+        (_, true) => Vec::new(),
+        (_, false) => vec![check.ok(format!("{} in the settings", some(&ready)))],
+    };
+    for (entry, lack) in lacking {
+        let place = match &lack {
+            Lack::Unset { pointer, .. } => access.settings.place_in(entry, pointer),
+            Lack::Declined { .. } => entry.place.clone(),
+        };
+        let told = format!("`{}` cannot be used: {lack} ({place})", entry.name());
+        // Where another one can be asked, sessions run.
+        let finding = if ready.is_empty() { check.problem(told) } else { check.warning(told) };
+        findings.push(finding.cure(lack.cure()));
+    }
+    findings
 }
 
 /// The services whose key is set. Values are never told.

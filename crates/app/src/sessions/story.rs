@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::SessionError;
 use crate::journal::Peeker;
 use crate::paths::SessionFolder;
+use crate::words;
 
 /// How much of a transcript is read for its last words.
 const TAIL: u64 = 256 * 1024;
@@ -81,7 +82,13 @@ pub fn last(folder: &SessionFolder, most: usize) -> Vec<Happening> {
     let tail = read_tail(&folder.transcript()).unwrap_or_default();
     let messages = tail.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
     let mut happened: Vec<_> = messages.flat_map(|message| of_message(&message)).collect();
-    happened.split_off(happened.len().saturating_sub(most))
+    let mut last = happened.split_off(happened.len().saturating_sub(most));
+    for what in &mut last {
+        if let Happening::Prompt { text } = what {
+            *text = words::own(text).to_owned();
+        }
+    }
+    last
 }
 
 /// The last lines of a file, whole ones.

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::SessionError;
 use crate::journal::{Peek, Peeker};
 use crate::paths::SessionFolder;
+use crate::words;
 
 /// How much of a prompt a turn shows, in characters.
 const PROMPT_CHARS: usize = 200;
@@ -75,7 +76,7 @@ pub fn turns(folder: &SessionFolder) -> Result<Vec<Turn>, SessionError> {
 
 fn tell(turn: &mut Turn, data: &Value) {
     if let Some(prompt) = data.get("prompt").and_then(Value::as_str) {
-        turn.prompt = Some(one_line(prompt, PROMPT_CHARS));
+        turn.prompt = Some(one_line(words::own(prompt), PROMPT_CHARS));
     }
     if let Some(Ok(status)) = data.get("status").map(TurnStatus::deserialize) {
         turn.status = Some(status);

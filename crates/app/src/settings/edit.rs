@@ -141,6 +141,11 @@ impl Editor {
         Ok(edited.before.is_some().then_some(edited))
     }
 
+    /// Whether a text makes sense in this file.
+    pub fn check(&self, text: &str) -> Result<(), SettingsError> {
+        check_text(&self.file, text)
+    }
+
     /// Replaces the whole text, if it makes sense as settings and nobody changed it meanwhile; what stood there stays
     /// otherwise.
     pub fn replace(&self, old: &str, new: &str) -> Result<(), SettingsError> {

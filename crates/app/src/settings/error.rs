@@ -21,6 +21,9 @@ pub enum SettingsError {
     NotText { path: PathBuf },
     #[error(transparent)]
     Yaml(#[from] YamlError),
+    /// The same, in one of the files that every command reads.
+    #[error("{error}")]
+    Broken { scope: Scope, error: YamlError },
     /// Values that cannot be meant.
     #[error("{}", first(.0))]
     Invalid(Vec<Notice>),
@@ -52,14 +55,19 @@ impl SettingsError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Invalid(notices) => return worst(notices).and_then(|notice| notice.hint.clone()),
-            Self::Yaml(_) => "`amplifier config edit` opens the file and checks it afterwards",
+            Self::Yaml(_) => "repair the file in an editor",
+            Self::Broken { scope, .. } => {
+                return Some(format!("`{}` opens the file and checks it afterwards", scope.edit()));
+            }
             Self::NotText { .. } => "save the file as UTF-8",
             Self::HomeFolder { .. } => "go to the folder of a project, or use `--global`",
             Self::Unknown { .. } => "`amplifier config keys` lists all settings",
             Self::Secret { .. } => {
                 "put it into a variable and write `${NAME}`, or let `amplifier init` keep it"
             }
-            Self::Unsafe { .. } => "`amplifier config edit` opens the file",
+            Self::Unsafe { .. } => {
+                "`amplifier config edit` opens the file; it takes the same `--project` or `--local`"
+            }
             Self::Taken { .. } => {
                 "`--id NAME` adds another one beside it; `amplifier provider remove` takes it out"
             }
@@ -91,9 +99,17 @@ impl SettingsError {
     /// The line an error speaks of, with a caret.
     pub fn excerpt(&self) -> Option<String> {
         match self {
-            Self::Yaml(error) => error.place.excerpt(),
+            Self::Yaml(error) | Self::Broken { error, .. } => error.place.excerpt(),
             Self::Unsafe { place, .. } => place.excerpt(),
             _ => None,
+        }
+    }
+
+    /// The same, where it is known which file every command reads is meant.
+    pub(super) fn of(self, scope: Scope) -> Self {
+        match self {
+            Self::Yaml(error) => Self::Broken { scope, error },
+            other => other,
         }
     }
 

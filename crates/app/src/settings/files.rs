@@ -30,6 +30,15 @@ impl Scope {
             Self::Local => "local",
         }
     }
+
+    /// The command that opens its file.
+    pub fn edit(self) -> &'static str {
+        match self {
+            Self::User => "amplifier config edit",
+            Self::Project => "amplifier config edit --project",
+            Self::Local => "amplifier config edit --local",
+        }
+    }
 }
 
 /// Where the files are.

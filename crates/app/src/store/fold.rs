@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::metadata::{Metadata, Progress, TITLE_CHARS};
+use crate::words;
 
 /// What a record did to the conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,7 +142,7 @@ fn state_after(turn: TurnStatus) -> SessionState {
 /// The first prompt that says something, on one line.
 fn set_title(metadata: &mut Metadata, prompt: &str) {
     // Only the beginning is looked at: a prompt may be a whole book.
-    let beginning: String = prompt.trim_start().chars().take(TITLE_CHARS * 8).collect();
+    let beginning: String = words::own(prompt).trim_start().chars().take(TITLE_CHARS * 8).collect();
     let line = beginning.split_whitespace().collect::<Vec<_>>().join(" ");
     if metadata.title.is_some() || line.is_empty() {
         return;

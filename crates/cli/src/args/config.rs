@@ -137,7 +137,7 @@ pub struct InitArgs {
     #[arg(long)]
     pub yes: bool,
 
-    /// Do not try the provider.
+    /// Do not try the provider; its models are not listed either, you type the name.
     #[arg(long)]
     pub no_test: bool,
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use amplifier_app::connect::fit;
 use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::Form;
 use super::config::{ScopeArgs, Store};
@@ -29,19 +31,19 @@ pub struct ProviderAddArgs {
     pub name: Option<String>,
 
     /// A name of its own, to have several of one type.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = fit::name)]
     pub id: Option<String>,
 
     /// The model to ask, instead of the provider's usual one.
-    #[arg(long, short, value_name = "MODEL")]
+    #[arg(long, short, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
 
     /// Where the service is, instead of its usual place.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = fit::address)]
     pub base_url: Option<String>,
 
     /// The variable that holds the key; nothing is stored.
-    #[arg(long, value_name = "VAR", conflicts_with = "key_stdin")]
+    #[arg(long, value_name = "VAR", conflicts_with = "key_stdin", value_parser = fit::variable)]
     pub key_from_env: Option<String>,
 
     /// Read the key from standard input and store it.

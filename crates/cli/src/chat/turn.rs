@@ -251,7 +251,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let said = cause.to_string();
-        if !text.ends_with(&said) {
+        if !text.contains(&said) {
             text.push_str(&format!(": {said}"));
         }
         source = cause.source();

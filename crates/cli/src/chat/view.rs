@@ -178,7 +178,8 @@ impl<'a> View<'a> {
         self.fold_thought();
         self.streamed = false;
         if self.screen.answers_to_a_program() {
-            return;
+            // What is said next, after a tool, is no part of this line.
+            return self.screen.end_raw();
         }
         let lines = self.answer.finish();
         self.show_answer(&lines);

@@ -47,7 +47,19 @@ async fn add(args: &AddArgs, access: &Access) -> Exit {
     match bundles::add(&args.source, args.name.as_deref(), access).await {
         Ok((name, bundle)) => {
             load::tell(&bundle);
-            render::out(&format!("`{name}` is registered; `amplifier bundle use {name}` puts it in use"));
+            let is_in_use = prepare::current(access).is_ok_and(|current| current == name);
+            render::out(&match is_in_use {
+                true => format!("`{name}` is registered and in use"),
+                false => format!("`{name}` is registered; `amplifier bundle use {name}` puts it in use"),
+            });
+            if shelf::has(&name) {
+                render::note(&format!(
+                    "warning: `{name}` is also built in; from now on the name means this one"
+                ));
+                render::note(&format!(
+                    "  hint: `amplifier bundle remove {name}` brings the built-in one back"
+                ));
+            }
             Exit::Success
         }
         Err(fault) => load::refuse(&fault),

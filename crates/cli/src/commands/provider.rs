@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use amplifier_app::detect::{Places, Standing, Standings, standings};
 use amplifier_app::inquire::{self, Answered, Inquiry, InquiryError, Models};
+use amplifier_app::lack::{self, Lack};
 use amplifier_app::library::Access;
 use amplifier_app::settings::Configured;
 use amplifier_protocol::provider::ModelInfo;
@@ -55,12 +56,19 @@ async fn list(args: &ProviderListArgs, access: &Access) -> Exit {
             return Exit::Failure;
         }
     };
-    let configured = access.settings.providers();
+    let mut configured = Vec::new();
+    for entry in access.settings.providers() {
+        match lack::of(&entry.spec, environment).await {
+            Ok(lack) => configured.push((entry, lack)),
+            Err(error) => return connect::refuse_detect(&error),
+        }
+    }
     match args.output {
         Form::Json => {
             let mut told = json!(standings);
             if let Value::Object(told) = &mut told {
-                told.insert("configured".to_owned(), configured.iter().map(entry_json).collect());
+                let rows = configured.iter().map(|(entry, lack)| entry_json(entry, lack.as_ref()));
+                told.insert("configured".to_owned(), rows.collect());
             }
             render::json(&told);
         }
@@ -72,25 +80,27 @@ async fn list(args: &ProviderListArgs, access: &Access) -> Exit {
     Exit::Success
 }
 
-fn entry_json(entry: &Configured) -> Value {
+fn entry_json(entry: &Configured, lack: Option<&Lack>) -> Value {
     let text = |key: &str| entry.spec.config.get(key).and_then(Value::as_str);
     json!({
         "name": entry.name(),
         "module": entry.spec.module,
         "model": text("default_model").or(text("model")),
         "base_url": text("base_url"),
+        "usable": lack.is_none(),
+        "reason": lack.map(ToString::to_string),
         "layer": entry.layer.name(),
         "at": entry.place.to_string(),
     })
 }
 
-fn tell_configured(configured: &[Configured]) {
+fn tell_configured(configured: &[(Configured, Option<Lack>)]) {
     if configured.is_empty() {
         return;
     }
     render::out("In the settings");
-    for entry in configured {
-        let told = entry_json(entry);
+    for (entry, lack) in configured {
+        let told = entry_json(entry, lack.as_ref());
         let text = |key: &str| told.get(key).and_then(Value::as_str);
         let model = text("model").map(|model| format!(" asks `{model}`")).unwrap_or_default();
         let place = text("base_url").map(|place| format!(" at {place}")).unwrap_or_default();
@@ -98,11 +108,15 @@ fn tell_configured(configured: &[Configured]) {
         let line = format!("`{}`{model}{place}", entry.spec.module);
         render::out(&render::entry(entry.name(), &line, REASONS));
         render::out(&render::below(&entry.place.to_string(), REASONS));
+        if let Some(lack) = lack {
+            render::out(&render::below(&format!("cannot be used: {lack}"), REASONS));
+            render::out(&render::below(&format!("cure: {}", lack.cure()), REASONS));
+        }
     }
     render::out("");
 }
 
-fn table(standings: &Standings, configured: &[Configured]) -> String {
+fn table(standings: &Standings, configured: &[(Configured, Option<Lack>)]) -> String {
     let mut parts = Vec::new();
     let (usable, others): (Vec<_>, Vec<_>) = standings.providers.iter().partition(|row| row.usable);
     for (heading, rows) in [("Can be used here", usable), ("Cannot be used here", others)] {
@@ -115,8 +129,13 @@ fn table(standings: &Standings, configured: &[Configured]) -> String {
     }
     let detected = standings.detected.as_ref();
     let detected = standings.providers.iter().find(|row| Some(&row.module) == detected);
-    parts.push(match (configured.first(), detected) {
-        (Some(first), _) => format!("Asked when no provider is named: {}", first.name()),
+    // Of those in the settings, the first that can be asked is.
+    let asked = configured.iter().find(|(_, lack)| lack.is_none()).or(configured.first());
+    parts.push(match (asked, detected) {
+        (Some((entry, None)), _) => format!("Asked when no provider is named: {}", entry.name()),
+        (Some((entry, Some(_))), _) => {
+            format!("Asked when no provider is named: {}, which cannot be used now", entry.name())
+        }
         (None, Some(row)) => format!("Asked when no provider is named: {}", row.name),
         (None, None) => render::wrapped(NO_MODEL, 0),
     });

@@ -11,7 +11,7 @@ use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
     ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness,
-    detect, inquire, overrides, providers, settings,
+    detect, inquire, lack, overrides, providers, settings,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::ids::SessionId;
@@ -44,6 +44,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     if let (Some(id), false) = (&resumed, named) {
         session::tell_changes(&access, id).await;
         let plan = kept_plan(args, id, &access).await?;
+        refuse_without_keys(plan.as_ref().or(stored_plan(id, &access).as_ref()), &access)?;
         let which = Which::Resume(id.clone(), plan.map(Box::new));
         return Ok(Start {
             access,
@@ -68,6 +69,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     answered_by?;
     access.settings.limit_plan(&mut plan);
     set_values(args, &mut plan)?;
+    refuse_without_keys(Some(&plan), &access)?;
     let (prompt, resolver) = match &chosen {
         Chosen::File(file) => (None, file.resolver(&plan, &access)),
         Chosen::Bundle(bundle) => (Some(bundle.prompt()), bundle.resolver(&plan)),
@@ -100,6 +102,21 @@ async fn kept_plan(args: &StartArgs, id: &SessionId, access: &Access) -> Result<
     }
     set_values(args, &mut plan)?;
     Ok(Some(plan))
+}
+
+/// The plan that a session was opened with; nothing where it cannot be read, which opening tells in full.
+fn stored_plan(id: &SessionId, access: &Access) -> Option<MountPlan> {
+    let store = SessionStore::new(access.home.clone());
+    store.open(id).and_then(|folder| store.plan(&folder)).ok()
+}
+
+/// A plan whose providers all wait for a variable is told before anything begins: a report of what did come up would hide
+/// the one thing that matters.
+fn refuse_without_keys(plan: Option<&MountPlan>, access: &Access) -> Result<(), Exit> {
+    let nobody = plan.and_then(|plan| lack::nobody_to_ask(plan, &access.settings, &access.environment));
+    let Some(nobody) = nobody else { return Ok(()) };
+    render::error(&nobody, Some(&nobody.lack.cure()));
+    Err(Exit::Usage)
 }
 
 /// What the flags set in a plan that has its providers. What is set by path comes last: it is the most exact.

@@ -32,8 +32,8 @@ fn without_a_terminal_nothing_is_allowed_and_the_way_is_told() {
         let ran =
             desk.amplifier(&[&["run", "--plan", "a.json", "--output", "json"], approve, &["write"]].concat());
         assert_eq!((ran.code, wrote(&desk)), (0, false), "{approve:?}: {}", ran.seen());
-        assert!(ran.stderr.contains("warning: not allowed: Run `write_file`"), "{}", ran.stderr);
-        assert!(ran.stderr.contains("`--approve all` allows it"), "{}", ran.stderr);
+        let told = "warning: not allowed: Run `write_file` with {\"file_path\":\"new.txt\",\"content\":\"x\\n\"}; `--approve all` allows it";
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
         let told = ran.json();
         assert_eq!(told["denied"][0]["tool_name"], json!("write_file"));
         // The model knows as well.

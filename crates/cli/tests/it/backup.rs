@@ -67,6 +67,10 @@ fn the_list_for_programs_names_folder_session_and_hash() {
     let listed = desk.amplifier(&["backup", "list", "--output", "json"]).json();
     let session = &listed["sessions"][0];
     let folder = desk.sessions().pop().unwrap();
+    // The beginning of an id will do.
+    let id = folder.file_name().unwrap().to_str().unwrap();
+    let named = desk.amplifier(&["backup", "list", "--output", "json", "--session", &id[..13]]);
+    assert_eq!(named.json(), listed, "{}", named.seen());
     assert_eq!(session["session"].as_str(), folder.file_name().and_then(|name| name.to_str()));
     assert_eq!(session["entries"][0]["bytes"], 10);
     assert_eq!(session["entries"][1]["sha256"], Value::Null);
@@ -85,6 +89,9 @@ fn what_is_not_there_is_a_wrong_call_with_a_way_out() {
         assert_snapshot!("wrong_number", desk.amplifier(&["backup", "restore", "9", "--yes"]).seen());
         let other = ["backup", "restore", "1", "--yes", "--session", "another"];
         assert_snapshot!("wrong_session", desk.amplifier(&other).seen());
+        let listed = desk.amplifier(&["backup", "list", "--session", "another"]);
+        assert_eq!(listed.code, 2, "{}", listed.seen());
+        assert!(listed.stderr.contains("there are no backups of session `another`"), "{}", listed.seen());
     });
     for wrong in
         [&["backup", "restore"][..], &["backup", "restore", "-1"], &["backup", "list", "--session", "../x"]]

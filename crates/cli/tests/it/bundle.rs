@@ -177,3 +177,17 @@ fn a_lock_pins_and_an_update_shows_what_changes_first() {
     assert_eq!((refused.code, refused.stdout.as_str()), (3, ""), "{}", refused.seen());
     assert_snapshot!("drift", desk.seen(&refused));
 }
+
+#[test]
+fn a_name_that_hides_a_built_in_bundle_is_told_with_the_way_back() {
+    let desk = Desk::new();
+    desk.file("mine/bundle.md", "---\nbundle: {name: foundation, version: 1.0.0}\n---\nMine.\n");
+    let added = desk.amplifier(&["bundle", "add", "./mine"]);
+    assert_eq!(added.code, 0, "{}", added.seen());
+    assert_eq!(added.stdout, "`foundation` is registered and in use\n");
+    assert!(added.stderr.contains("is also built in"), "{}", added.stderr);
+    let removed = desk.amplifier(&["bundle", "remove", "foundation"]);
+    assert_eq!(removed.code, 0, "{}", removed.seen());
+    let shown = desk.amplifier(&["bundle", "list"]);
+    assert!(shown.stdout.contains("(built in) (in use)"), "{}", shown.stdout);
+}

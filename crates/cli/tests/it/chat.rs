@@ -306,11 +306,25 @@ fn in_a_pipe_each_line_is_a_prompt() {
 }
 
 #[test]
+fn what_is_said_before_and_after_a_tool_are_lines_of_their_own_in_a_pipe() {
+    let call =
+        json!({"text": "I look.", "tool_calls": [{"id": "1", "name": "list_directory", "arguments": {}}]});
+    let desk = desk(json!([call, "I saw it."]), json!({"tools": [{"module": "tool-filesystem"}]}));
+    let ran = desk.amplifier_with_input(&["--plan", "plan.json"], b"look\n");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "I look.\nI saw it.\n"), "{}", ran.seen());
+}
+
+#[test]
 fn flags_of_the_chat_before_a_command_are_an_error() {
     let desk = Desk::new();
     let ran = desk.amplifier(&["--bundle", "x", "run", "hi"]);
     let told = "error: `--bundle` stands before `run`, which does not see it there\n  hint: write `amplifier run --bundle …`\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (2, told));
+    // The hint is only given where it works.
+    let ran = desk.amplifier(&["--strict", "bundle", "validate", "x"]);
+    assert!(ran.stderr.contains("hint: write `amplifier bundle validate --strict …`"), "{}", ran.stderr);
+    let ran = desk.amplifier(&["--model", "x", "config", "show"]);
+    assert!(ran.stderr.contains("hint: leave it out"), "{}", ran.stderr);
     let ran = desk.amplifier(&["--home", "elsewhere", "module", "list"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }

@@ -21,6 +21,7 @@ mod chat_commands;
 mod chat_keys;
 mod chat_sessions;
 mod config;
+mod connecting;
 mod credentials;
 mod demo;
 mod desk;

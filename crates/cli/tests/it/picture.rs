@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::desk::{Desk, read};
 use crate::terminal::Terminal;
 
-const SIZE: (u16, u16) = (84, 30);
+const SIZE: (u16, u16) = (84, 35);
 /// The size of a cell.
 const CELL: (f64, f64) = (8.4, 18.0);
 const MARGIN: f64 = 14.0;
@@ -24,11 +24,11 @@ const COLORS: [&str; 16] = [
 /// A small project with a fault that the model of the script finds and mends.
 fn desk() -> Desk {
     let desk = Desk::new();
-    let edit = json!({"file_path": "garden.py", "old_string": "return day > 120", "new_string": "return day >= 121"});
+    let edit = json!({"file_path": "garden.py", "old_string": "return day > 121", "new_string": "return day >= 121"});
     let end = "Planting begins on **day 121**, and `may_plant` says so now:\n\n```python\ndef may_plant(day: int) -> bool:\n    return day >= 121\n```\n";
     desk.file(
         "garden.py",
-        "def may_plant(day: int) -> bool:\n    \"\"\"From the first of May on.\"\"\"\n    return day > 120\n",
+        "def may_plant(day: int) -> bool:\n    \"\"\"From the first of May on.\"\"\"\n    return day > 121\n",
     );
     desk.file("notes.md", "Plant from day 121 on, not before.\n");
     desk.plan(

@@ -77,6 +77,34 @@ fn a_bundle_that_changed_is_told_and_taken_when_asked() {
 }
 
 #[test]
+fn a_bundle_that_says_something_else_is_told_and_so_is_a_session_that_goes_on_elsewhere() {
+    let desk = Desk::new();
+    let words = |words: &str| format!("{}{words}\n", bundle("answer"));
+    desk.file("b/bundle.md", words("Be kind."));
+    ok(desk.amplifier(&["run", "--bundle", "b", "hi"]));
+    let same = ok(desk.amplifier(&["continue", "hi"]));
+    assert!(!same.stderr.contains("note:"), "{}", same.stderr);
+    desk.file("b/bundle.md", words("Be rude."));
+    let told = ok(desk.amplifier(&["continue", "hi"]));
+    assert!(told.stderr.contains("bundle `b` changed since this session began"), "{}", told.stderr);
+    // What the settings add is no change of the bundle.
+    desk.file("b/bundle.md", words("Be kind."));
+    desk.file(
+        ".amplifier/settings.yaml",
+        "config:\n  providers:\n  - module: provider-mock\n    id: other\n",
+    );
+    ok(desk.amplifier(&["run", "--bundle", "b", "hi"]));
+    let same = ok(desk.amplifier(&["continue", "hi"]));
+    assert!(!same.stderr.contains("note:"), "{}", same.stderr);
+    std::fs::create_dir(desk.work().join("sub")).unwrap();
+    let id = ids(&desk).remove(0);
+    let mut elsewhere = desk.command(&["run", "--resume", &id, "hi"]);
+    let told = ok(Ran::of(elsewhere.current_dir(desk.work().join("sub")).output().unwrap()));
+    assert!(told.stderr.contains("its tools work in"), "{}", told.stderr);
+    assert!(told.stderr.contains("hint: `--cwd "), "{}", told.stderr);
+}
+
+#[test]
 fn a_session_in_use_is_refused_by_name_and_can_still_be_read() {
     let desk = Desk::new();
     desk.plan("slow.json", &plan(&json!(["first", {"text": "late", "delay_ms": 600_000}])));

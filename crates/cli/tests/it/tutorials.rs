@@ -22,6 +22,9 @@ fn steps(page: &str) -> Vec<(usize, Step)> {
         let Some(info) = line.strip_prefix("```").filter(|info| !info.is_empty()) else { continue };
         let block: Vec<_> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
         if let Some((_, name)) = info.split_once("file=") {
+            // Pages that are shown to people leave the name out.
+            let before = page.lines().take(number).filter(|line| !line.is_empty()).last().unwrap_or_default();
+            assert!(before.contains(&format!("`{name}`")), "line {number} does not name `{name}`");
             let text = block.iter().map(|line| format!("{line}\n")).collect();
             steps.push((number + 1, Step::File { name: name.to_owned(), text }));
         } else if info == "console" {

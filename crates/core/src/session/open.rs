@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::{Inner, Owner, Phase, Resumed, Session, raw_plan};
+use super::{Inner, Owner, Phase, Readiness, Resumed, Session, Strictness, raw_plan};
 use crate::cancel::{CancelLevel, CancelToken};
 use crate::canonical::{CanonicalError, plan_hash};
 use crate::clock::Clock;
@@ -26,16 +26,6 @@ use crate::loader::{LoadError, Loader};
 use crate::report::{LoadEntry, LoadOutcome, LoadReport};
 use crate::sync::lock;
 use crate::watch::{Deadlines, within};
-
-/// What a module that does not come up means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Strictness {
-    /// A provider, tool or hook that fails is a line in the load report.
-    #[default]
-    Lenient,
-    /// Any failure is fatal.
-    Strict,
-}
 
 /// Everything a session is opened with. What is not set is absent.
 pub struct SessionBuilder {
@@ -51,6 +41,7 @@ pub struct SessionBuilder {
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
     capabilities: Vec<(String, Capability)>,
     strictness: Strictness,
+    readiness: Readiness,
 }
 
 /// A session that could not be opened. Whatever was mounted has been cleaned up again.
@@ -139,6 +130,7 @@ impl SessionBuilder {
             resolver: None,
             capabilities: Vec::new(),
             strictness: Strictness::Lenient,
+            readiness: Readiness::Told,
         }
     }
 
@@ -209,10 +201,17 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether modules hear that the session stands.
+    #[must_use]
+    pub fn readiness(mut self, readiness: Readiness) -> Self {
+        self.readiness = readiness;
+        self
+    }
+
     /// Mounts everything and opens the session. Runs inside a Tokio runtime, as everything here does.
     #[doc(alias = "initialize")]
     pub async fn open(self) -> Result<Session, OpenError> {
-        let strictness = self.strictness;
+        let (strictness, readiness) = (self.strictness, self.readiness);
         let (session, opening) =
             self.prepare().map_err(|fault| OpenError { fault, report: LoadReport::default() })?;
         let plan = session.coordinator().plan();
@@ -226,8 +225,10 @@ impl SessionBuilder {
             () = cancel.cancelled(CancelLevel::Immediate) => Err(OpenFault::Cancelled),
             result = opening.mount_all(&session, &mut report) => result,
         };
-        let unready =
-            if result.is_ok() { make_ready(session.coordinator(), &mut report).await } else { Vec::new() };
+        let unready = match (&result, readiness) {
+            (Ok(_), Readiness::Told) => make_ready(session.coordinator(), &mut report).await,
+            _ => Vec::new(),
+        };
         if result.is_ok() && strictness == Strictness::Strict {
             let failed: Vec<_> =
                 report.failed().map(ToString::to_string).chain(unready.iter().map(told)).collect();

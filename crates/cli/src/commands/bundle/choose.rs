@@ -95,6 +95,7 @@ pub fn forget(name: &str, access: &Access) {
     if access.settings.layer_of(place) == Layer::File(Scope::User)
         && editor(access, Scope::User).and_then(|editor| editor.unset(ACTIVE)).is_ok()
     {
+        render::note(&format!("note: `{name}` was in use and is no longer"));
         return;
     }
     render::note(&format!("warning: {place} still puts `{name}` in use"));

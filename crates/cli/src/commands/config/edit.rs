@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use amplifier_app::env;
-use amplifier_app::files::create_private_dir;
+use amplifier_app::files::{create_private_dir, create_private_file};
 use amplifier_app::library::Access;
 use amplifier_app::settings::{Editor, SettingsError};
 
@@ -40,6 +40,8 @@ pub fn edit(args: &ConfigEditArgs, access: &Access) -> Result<Exit, SettingsErro
     };
     if after == before {
         std::fs::remove_file(&copy).ok();
+        // A file that made no sense before makes none now.
+        editor.check(&after)?;
         render::out("nothing was changed");
         return Ok(Exit::Success);
     }
@@ -58,6 +60,8 @@ fn through(program: &str, copy: &Path, text: &str) -> Result<String, String> {
         create_private_dir(folder).map_err(|error| error.to_string())?;
     }
     let failed = |error: std::io::Error| format!("`{}` cannot be used: {error}", copy.display());
+    // Settings are nobody else's business, and neither is a copy of them.
+    create_private_file(copy).map_err(|error| error.to_string())?;
     std::fs::write(copy, text).map_err(failed)?;
     // An editor is often named with its flags, as in `code --wait`.
     let mut words = program.split_whitespace();

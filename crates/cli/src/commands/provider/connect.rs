@@ -1,10 +1,11 @@
 //! `amplifier provider add` and `amplifier provider remove`, and what `amplifier init` shares with them.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use amplifier_app::connect::{Connection, KeyChoice, short};
 use amplifier_app::detect::{DetectError, variables_of};
 use amplifier_app::keys::{KeyPlace, Keys, KeysError};
+use amplifier_app::lack::{self, Lack};
 use amplifier_app::library::Access;
 use amplifier_app::settings::{Scope, SettingsError};
 
@@ -19,7 +20,7 @@ use crate::render;
 pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
     let Some(name) = &args.name else {
         if question::is_somebody_there() {
-            return init::guided(args.scope.scope(), access).await;
+            return init::guided(args.scope.scope(), init::Trial::Once, access).await;
         }
         render::note("error: no provider is named, and nobody is there to be asked");
         render::note("  hint: `amplifier provider list` shows the types");
@@ -43,17 +44,29 @@ pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
         Store::Keyring => KeyPlace::Keyring,
         Store::File => KeyPlace::File,
     });
-    keep(&connection, place, args.scope.scope(), access)
+    let exit = keep(&connection, place, args.scope.scope(), access);
+    if exit == Exit::Success {
+        tell_lack(&connection, access).await;
+    }
+    exit
+}
+
+/// What else the new entry lacks, such as an address. That its variable is not set has been told.
+async fn tell_lack(connection: &Connection, access: &Access) {
+    match lack::of(&connection.trial(), &access.environment).await {
+        Ok(Some(Lack::Declined { reason })) => {
+            render::note(&format!("warning: it cannot be used yet: {reason}"));
+        }
+        Ok(_) => {}
+        Err(error) => {
+            refuse_detect(&error);
+        }
+    }
 }
 
 /// Where the key comes from: what the flags say, else a variable that is set, else the person.
 async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -> Result<KeyChoice, Exit> {
     if let Some(variable) = &args.key_from_env {
-        if access.environment.get(variable).is_none_or(|value| value.trim().is_empty()) {
-            render::note(&format!(
-                "warning: `{variable}` is not set now; it must be when the provider is used"
-            ));
-        }
         return Ok(KeyChoice::Variable(variable.clone()));
     }
     if !connection.takes_key() {
@@ -88,7 +101,7 @@ async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -
         return Ok(KeyChoice::None);
     }
     if question::is_somebody_there() {
-        return match question::secret(&format!("The key of {} (not shown)", short(&connection.info.id))) {
+        return match asked(&format!("The key of {} (not shown)", short(&connection.info.id))) {
             Ok(value) => Ok(KeyChoice::Given { variable, value }),
             Err(error) => {
                 render::error(&error, None);
@@ -101,6 +114,22 @@ async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -
         "  hint: set `{variable}`, name another variable with `--key-from-env`, or pipe the key in with `--key-stdin`"
     ));
     Err(Exit::Usage)
+}
+
+/// A key that somebody types; nothing is no key.
+pub fn asked(question: &str) -> io::Result<String> {
+    loop {
+        let value = question::secret(question)?;
+        if !value.trim().is_empty() {
+            return Ok(value);
+        }
+        question::say("A key is needed here. Ctrl-C leaves, and nothing is written.")?;
+    }
+}
+
+/// Whether a variable has nothing in it now.
+pub fn is_unset(variable: &str, access: &Access) -> bool {
+    access.environment.get(variable).is_none_or(|value| value.trim().is_empty())
 }
 
 pub fn refuse_detect(error: &DetectError) -> Exit {
@@ -127,7 +156,14 @@ pub fn keep(connection: &Connection, place: Option<KeyPlace>, scope: Scope, acce
             return if matches!(error, KeysError::Settings(_)) { Exit::Failure } else { Exit::Usage };
         }
     } else if let KeyChoice::Variable(variable) = &connection.key {
-        render::note(&format!("note: the key stays in `{variable}`; nothing of it is stored"));
+        if is_unset(variable, access) {
+            // One note, so that what is left out is left out with its hint.
+            render::note(&format!(
+                "warning: `{variable}` is not set now; it must be when the provider is used\n  hint: export {variable}=…"
+            ));
+        } else {
+            render::note(&format!("note: the key stays in `{variable}`; nothing of it is stored"));
+        }
     }
     render::out(&format!("`{name}` is in `{}`", shown(&edited.file, access)));
     Exit::Success

@@ -1,6 +1,9 @@
 //! What a session was started from, when it begins; and whether that gives another plan now, when it goes on.
 
+use std::path::Path;
+
 use amplifier_app::library::Access;
+use amplifier_app::prompt::PromptParts;
 use amplifier_app::sessions::drift::{self, Drift};
 use amplifier_app::sessions::export::kind;
 use amplifier_app::store::SessionStore;
@@ -26,21 +29,32 @@ pub fn origin(chosen: &Chosen, plan: &MountPlan) -> SessionOrigin {
     }
 }
 
-/// Says if what a session was started from gives another plan now. The session keeps the plan it ran with.
+/// Says if a session goes on elsewhere, and if what it was started from gives something else now. The session keeps what
+/// it ran with.
 pub async fn tell_changes(access: &Access, id: &SessionId) {
     // What cannot be read is told when the session is opened.
-    let Ok(metadata) = SessionStore::new(access.home.clone()).metadata(id) else { return };
+    let store = SessionStore::new(access.home.clone());
+    let Ok(metadata) = store.metadata(id) else { return };
+    if let Some(began) = metadata.working_dir.as_deref().filter(|began| !is_same(began, &access.base)) {
+        let (began, here) = (began.display(), access.base.display());
+        render::note(&format!("note: this session began in `{began}`; its tools work in `{here}` now"));
+        render::note(&format!("  hint: `--cwd {began}` works there again"));
+    }
     let Some(origin) = &metadata.bundle else { return };
+    let Ok(kept) = store.open(id).map_err(drop).and_then(|folder| PromptParts::read(&folder).map_err(drop))
+    else {
+        return;
+    };
     let mut then = access.clone();
     then.freshness = Freshness::Offline;
     if let Some(dir) = metadata.working_dir {
         then.base = dir;
     }
     let what = format!("{} `{}`", kind(origin.kind), origin.reference);
-    match drift::drift(origin, &then).await {
+    match drift::drift(origin, &kept.unwrap_or_default(), &then).await {
         Drift::Same | Drift::Unknown => {}
         Drift::Changed => render::note(&format!(
-            "note: {what} changed since this session began; it goes on with the plan it ran with\n  \
+            "note: {what} changed since this session began; it goes on with what it began with\n  \
              hint: `--{} {}` takes what is there now",
             kind(origin.kind),
             origin.reference
@@ -49,4 +63,9 @@ pub async fn tell_changes(access: &Access, id: &SessionId) {
             render::note(&format!("note: {what} cannot be compared with the plan of this session: {reason}"));
         }
     }
+}
+
+/// Whether two paths lead to one folder. One that is gone is another.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
