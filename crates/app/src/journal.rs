@@ -30,7 +30,7 @@ pub use lease::{Lease, LeaseError, Owner, last_owner};
 pub use lines::{MAX_LINE, RecordReader};
 pub use peek::{Peek, Peeker};
 pub use recover::{Reach, Repair, Verified, verify};
-pub(crate) use recover::{reach, settle};
+pub(crate) use recover::{reach, settle, was_cut};
 
 use crate::files::{FileError, create_private_dir, private};
 use crate::paths::SessionFolder;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use amplifier_protocol::record::RecordBody;
+use amplifier_protocol::record::{RECORD_VERSION, RecordBody};
 
 use super::blobs::Blobs;
 use super::error::{Damage, JournalFileError};
@@ -87,6 +87,15 @@ pub(crate) fn reach(folder: &SessionFolder, seq: u64) -> Result<Reach, JournalFi
             Step::End { torn } => return Ok(Reach { last: lines.place().seq - 1, torn_bytes: torn }),
         }
     }
+}
+
+/// Whether the record `seq` is what was last cut from the end of a journal: its bytes are kept, and it was told.
+pub(crate) fn was_cut(folder: &SessionFolder, seq: u64) -> bool {
+    // A file that is not there or cannot be read keeps nothing.
+    let Ok(kept) = std::fs::read(folder.torn()) else { return false };
+    let last = kept.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let beginning = format!("{{\"v\":{RECORD_VERSION},\"seq\":{seq},");
+    last.starts_with(beginning.as_bytes()) || beginning.as_bytes().starts_with(last)
 }
 
 /// Waits until what stands in a journal is durable, whoever wrote it.

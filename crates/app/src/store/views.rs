@@ -202,8 +202,9 @@ fn known(folder: &SessionFolder) -> Result<Known, StoreError> {
         return Ok(Known::Unusable { old });
     };
     let reach = journal::reach(folder, seq)?;
-    // A torn line was one record, which the next writer keeps beside and tells of.
-    if reach.last + u64::from(reach.torn_bytes > 0) < seq {
+    // A torn line was one record, which its finder keeps beside and tells of.
+    let is_torn = reach.last + 1 == seq && (reach.torn_bytes > 0 || journal::was_cut(folder, seq));
+    if reach.last < seq && !is_torn {
         return Err(behind(folder, reach.last, Some(seq)));
     }
     let Progress { version, transcript_bytes, .. } = metadata.views;
