@@ -30,8 +30,7 @@ use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::files::FileError;
-use crate::journal::{FileJournal, Owner, Repair};
+use crate::journal::{DurableMark, FileJournal, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{PromptParts, PromptedContext, SystemPrompt};
@@ -39,22 +38,20 @@ use crate::resolver;
 use crate::sessions::index::{Index, Note};
 use crate::spawn::{Door, Nest};
 use crate::store::{
-    SessionStore, StoreError, Views, ViewsUse, are_damaged, read_history, rebuild_views, update_views,
+    SessionStore, StoreError, Views, ViewsUse, are_damaged, discard, read_history, rebuild_views,
+    update_views, update_views_to,
 };
 
 mod capabilities;
-mod fault;
+mod error;
 mod kept;
 
-pub use fault::AppError;
+pub use error::AppError;
+pub(crate) use error::NOT_WRITABLE;
 use kept::Kept;
 
 /// The folder of the home in the person's own folder.
 const HOME_FOLDER: &str = ".amplifierd";
-
-/// What helps where a session of this home cannot be changed.
-pub(crate) const NOT_WRITABLE: &str =
-    "make its folder writable for you, or copy the home and name the copy with `--home DIR`";
 
 /// What a session shall be opened with.
 pub struct OpenRequest {
@@ -114,6 +111,7 @@ pub struct OpenSession {
     /// Whether its transcript or metadata were damaged and were made again from its journal.
     pub rebuilt: bool,
     nest: Arc<Nest>,
+    durable: DurableMark,
 }
 
 /// The home folder: the flag, else `AMPLIFIER_HOME`, else `~/.amplifierd`.
@@ -238,8 +236,7 @@ async fn furnish(
     standing: Standing,
 ) -> Result<OpenSession, AppError> {
     let owner = Owner::this_process("amplifier", SystemClock::default().now());
-    let (journal, opened) = FileJournal::open(&kept.folder, owner)?;
-    kept.write_lock()?;
+    let (journal, opened) = kept.take(owner)?;
     let Kept { id, plan, folder, parts, is_new, .. } = kept;
     let mut rebuilt = false;
     if !is_new {
@@ -259,7 +256,7 @@ async fn furnish(
     // Looking for the project's own words may take a moment in a large folder.
     let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
-    let door = Arc::new(Door::default());
+    let (door, durable) = (Arc::new(Door::default()), journal.mark());
     builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
@@ -278,10 +275,7 @@ async fn furnish(
         Ok(session) => session,
         Err(error) => {
             if is_new {
-                // Nothing was said in it: a folder that stays would only be in the way of the real sessions.
-                std::fs::remove_dir_all(folder.dir())
-                    .map_err(FileError::at("remove", folder.dir()))
-                    .map_err(StoreError::from)?;
+                discard(&folder);
             }
             return Err(error);
         }
@@ -296,7 +290,7 @@ async fn furnish(
     let (depth, tap) = (standing.depth, standing.tap);
     let nest = Arc::new(Nest { session: session.clone(), store, surroundings, prompt, depth, tap });
     door.lead_to(&nest);
-    Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest })
+    Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest, durable })
 }
 
 /// Writes down what the plan does not say: where the session was begun, and what from.
@@ -379,8 +373,15 @@ impl OpenSession {
     pub async fn update_views(&self) -> Result<(), AppError> {
         let (folder, store, id) = (self.folder.clone(), self.nest.store.clone(), self.session.id().clone());
         let is_over = self.session.status().ended_at.is_some();
+        // A disk that refuses was told to whoever wrote the record; views are made of what it kept.
+        self.session.coordinator().sync_journal().await.ok();
+        let durable = self.durable.seq();
         let update = move || -> Result<(), StoreError> {
-            if update_views(&folder)? != Views::Empty {
+            let views = match durable {
+                Some(seq) => update_views_to(&folder, seq)?,
+                None => update_views(&folder)?,
+            };
+            if views != Views::Empty {
                 let metadata = store.metadata(&id)?;
                 let note = if is_over { Note::Closed(&metadata) } else { Note::Open(&metadata) };
                 Index::of(store.home()).note(&[note]);

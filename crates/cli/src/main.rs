@@ -9,6 +9,7 @@ mod ask;
 mod chat;
 mod commands;
 mod exit;
+mod harmless;
 mod input;
 mod page;
 mod progress;

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::exit::Exit;
+use crate::harmless::plain;
 use crate::page;
 
 /// How much is told beside the answer.
@@ -245,7 +246,8 @@ fn painted(line: &str) -> String {
 
 /// An error with every cause, and what can be done about it.
 pub fn error(error: &(dyn Error + 'static), hint: Option<&str>) {
-    let mut texts = chain(error).into_iter();
+    // An error names what somebody typed or a file holds, and that may be anything.
+    let mut texts = chain(error).into_iter().map(|text| plain(&text));
     texts.by_ref().take(1).for_each(|text| note(&format!("error: {text}")));
     texts.for_each(|text| note(&format!("  caused by: {text}")));
     if let Some(hint) = hint {

@@ -283,8 +283,7 @@ impl Start {
 
 /// Tells why there is no session.
 pub fn refuse_to_open(error: &AppError) -> Exit {
-    let (offer, hint) = (error.offer(), error.hint());
-    render::error(error, offer.as_deref().or(hint));
+    render::error(error, error.hint().as_deref());
     if let AppError::Open(open) = error {
         let said = render::chain(error).join("\n");
         let is_said = |entry: &&LoadEntry| match &entry.outcome {

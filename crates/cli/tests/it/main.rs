@@ -55,6 +55,8 @@ mod run_flags;
 mod run_lines;
 mod run_terminal;
 mod session;
+#[cfg(target_os = "linux")]
+mod session_damage;
 mod session_kills;
 mod session_many;
 mod session_place;

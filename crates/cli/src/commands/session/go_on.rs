@@ -9,11 +9,12 @@ use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
 
-use super::tell::{lines, minute, plain};
+use super::tell::{lines, minute};
 use super::{refuse, row};
 use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
 use crate::commands::{chat, load, run};
 use crate::exit::Exit;
+use crate::harmless::plain;
 use crate::render;
 
 /// How much of a conversation is shown when it goes on.

@@ -1,17 +1,24 @@
-//! Why a session could not be opened, and what can be done about it.
+//! Why a session could not be opened, and what the person can do about it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use amplifier_core::loader::LoadError;
 use amplifier_core::session::{OpenError, OpenFault};
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_sources::lock::LockError;
 
-use super::NOT_WRITABLE;
 use crate::catalog;
 use crate::journal::{JournalFileError, LeaseError};
 use crate::prompt::PromptError;
+use crate::sessions::rescue;
 use crate::store::StoreError;
+
+/// What helps where a session of this home cannot be changed.
+pub(crate) const NOT_WRITABLE: &str =
+    "make its folder writable for you, or copy the home and name the copy with `--home DIR`";
+
+/// What helps where the plan of a session is of no use.
+const OTHER_PLAN: &str = "`--plan FILE` or `--bundle REF` opens the session with another plan";
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -51,18 +58,38 @@ pub enum AppError {
 
 impl AppError {
     /// What the person can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
+        self.cure().or_else(|| self.offer()).or_else(|| self.advice().map(str::to_owned))
+    }
+
+    /// What helps this very session.
+    fn cure(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => rescue::cure_of_store(error),
+            Self::Journal(error) => rescue::cure(error),
+            Self::Prompt(PromptError::File(error)) => error.cure().map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    /// What helps any session.
+    fn advice(&self) -> Option<&'static str> {
         match self {
             Self::NoHome => Some("name one with `--home DIR`"),
             Self::Store(StoreError::NotFound { .. }) => {
                 Some("`--home` must be the one the session was made in")
             }
+            Self::Store(StoreError::File(error)) if error.is_missing() && is_plan(&error.path) => {
+                Some(OTHER_PLAN)
+            }
             Self::Store(StoreError::File(_)) | Self::Journal(JournalFileError::File(_)) => {
                 Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
             }
-            Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => {
-                Some("`--plan FILE` or `--bundle REF` opens the session with another plan")
-            }
+            Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => Some(OTHER_PLAN),
+            Self::Prompt(PromptError::Broken { .. }) => Some(
+                "put a copy of it back, or `--bundle REF` opens the session with another plan and prompt",
+            ),
+            Self::Prompt(PromptError::File(_)) => Some(NOT_WRITABLE),
             Self::Journal(JournalFileError::Lease(LeaseError::Held { .. })) => {
                 Some("wait until it is done, or end that process")
             }
@@ -82,7 +109,7 @@ impl AppError {
     }
 
     /// What there is instead of the orchestrator or the context that nobody knows.
-    pub fn offer(&self) -> Option<String> {
+    fn offer(&self) -> Option<String> {
         let Self::Open(open) = self else { return None };
         let kind = match &open.fault {
             OpenFault::Orchestrator(LoadError::NotFound { .. } | LoadError::Kind { .. }) => {
@@ -116,4 +143,8 @@ impl AppError {
             _ => false,
         }
     }
+}
+
+fn is_plan(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "mount_plan.json")
 }
