@@ -6,6 +6,12 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+/// What helps where a disk is full.
+pub(crate) const NO_ROOM: &str = "make room on the disk, and try again: nothing that was kept is gone";
+
+/// What helps where a file is closed to whoever wants it.
+const NOT_READABLE: &str = "make the file readable and writable for you";
+
 /// A file or folder could not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} `{}`", path.display())]
@@ -26,6 +32,20 @@ impl FileError {
     pub(crate) fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
+
+    /// What helps whoever it happened to, where the error itself tells; nothing where it does not.
+    pub(crate) fn cure(&self) -> Option<&'static str> {
+        match self.source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(NO_ROOM),
+            io::ErrorKind::PermissionDenied if is_closed(&self.path) => Some(NOT_READABLE),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a file may not even be read.
+fn is_closed(path: &Path) -> bool {
+    File::open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Whether a replaced file must survive a power failure, or can be made again from elsewhere.
@@ -105,7 +125,7 @@ fn write_temp(temp: &Path, path: &Path, bytes: &[u8], durability: Durability) ->
 }
 
 // One process owns a session, so a name per process is unique where it matters, and a left-over is overwritten.
-fn temp_beside(path: &Path) -> PathBuf {
+pub(crate) fn temp_beside(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
 }

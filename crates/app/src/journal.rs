@@ -16,7 +16,7 @@ mod peek;
 mod recover;
 mod sink;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_protocol::record::{Record, RecordBody};
@@ -29,7 +29,8 @@ pub use follower::Follower;
 pub use lease::{Lease, LeaseError, Owner, last_owner};
 pub use lines::{MAX_LINE, RecordReader};
 pub use peek::{Peek, Peeker};
-pub use recover::{Repair, Verified, verify};
+pub use recover::{Reach, Repair, Verified, verify};
+pub(crate) use recover::{reach, settle, was_cut};
 
 use crate::files::{FileError, create_private_dir, private};
 use crate::paths::SessionFolder;
@@ -49,6 +50,19 @@ const FULL_BYTES: usize = 16 * 1024 * 1024;
 /// failed write is unknown until the journal is opened again.
 pub struct FileJournal {
     shared: Arc<Shared>,
+}
+
+/// How far a journal is durable, as long as it is open.
+#[derive(Clone)]
+pub(crate) struct DurableMark {
+    shared: Weak<Shared>,
+}
+
+impl DurableMark {
+    /// The last record that survives a power failure; nothing once the journal is closed.
+    pub(crate) fn seq(&self) -> Option<u64> {
+        Some(lock(&self.shared.upgrade()?.state).durable_seq)
+    }
 }
 
 /// What opening found.
@@ -103,6 +117,11 @@ impl FileJournal {
             unnamed: true,
         };
         Ok((Self { shared: Arc::new(Shared::new(sink, recovered.last_seq)) }, opened))
+    }
+
+    /// Whoever wants to know how far the journal is durable, without keeping it open.
+    pub(crate) fn mark(&self) -> DurableMark {
+        DurableMark { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Writes what waits and makes it durable. Blocks; call it where blocking is fine.

@@ -17,6 +17,7 @@ pub mod diff;
 pub mod doctor;
 pub mod env;
 pub mod expand;
+pub mod failure;
 pub mod files;
 pub mod inquire;
 pub mod invoke;

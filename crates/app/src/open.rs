@@ -11,7 +11,7 @@ use amplifier_core::contracts::{
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::ledger::EARLIER;
 use amplifier_core::loader::Loader;
-use amplifier_core::session::{OpenError, OpenFault, Session, SessionBuilder, Strictness};
+use amplifier_core::session::{Session, SessionBuilder, Strictness};
 use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::event::{SessionDescribed, SessionOrigin};
 use amplifier_protocol::hook::MessageLevel;
@@ -20,7 +20,7 @@ use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::usage::Usd;
 use amplifier_sources::fetch::{Base, FetchContext};
-use amplifier_sources::lock::{BundleLock, LockError};
+use amplifier_sources::lock::BundleLock;
 use amplifier_sources::resolver::SourceResolver;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -30,29 +30,28 @@ use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::files::FileError;
-use crate::journal::{FileJournal, JournalFileError, LeaseError, Owner, Repair};
+use crate::journal::{DurableMark, FileJournal, Owner, Repair};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
-use crate::prompt::{PromptError, PromptParts, PromptedContext, SystemPrompt};
+use crate::prompt::{PromptParts, PromptedContext, SystemPrompt};
 use crate::resolver;
 use crate::sessions::index::{Index, Note};
 use crate::spawn::{Door, Nest};
 use crate::store::{
-    SessionStore, StoreError, Views, ViewsUse, are_damaged, read_history, rebuild_views, update_views,
+    SessionStore, StoreError, Views, ViewsUse, are_damaged, discard, read_history, rebuild_views,
+    update_views, update_views_to,
 };
 
 mod capabilities;
+mod error;
 mod kept;
 
+pub use error::AppError;
+pub(crate) use error::NOT_WRITABLE;
 use kept::Kept;
 
 /// The folder of the home in the person's own folder.
 const HOME_FOLDER: &str = ".amplifierd";
-
-/// What helps where a session of this home cannot be changed.
-pub(crate) const NOT_WRITABLE: &str =
-    "make its folder writable for you, or copy the home and name the copy with `--home DIR`";
 
 /// What a session shall be opened with.
 pub struct OpenRequest {
@@ -101,75 +100,6 @@ pub trait RecordTap: Send + Sync {
     }
 }
 
-/// Why a session could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AppError {
-    /// No home folder was named.
-    #[error("there is no home folder: neither `--home` nor `AMPLIFIER_HOME` nor `HOME` is set")]
-    NoHome,
-    /// The session's folder failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The session's journal failed.
-    #[error(transparent)]
-    Journal(#[from] JournalFileError),
-    /// The parts of the system prompt could not be kept or read.
-    #[error(transparent)]
-    Prompt(#[from] PromptError),
-    /// What is kept about the session's sources cannot be used.
-    #[error("`{}` cannot be used", path.display())]
-    Lock {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: LockError,
-    },
-    /// The work on the disk was cut off.
-    #[error("opening the session was cut off: {message}")]
-    CutOff {
-        /// Why.
-        message: String,
-    },
-    /// The kernel refused.
-    #[error(transparent)]
-    Open(#[from] Box<OpenError>),
-}
-
-impl AppError {
-    /// What the person can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::NoHome => Some("name one with `--home DIR`"),
-            Self::Store(StoreError::NotFound { .. }) => {
-                Some("`--home` must be the one the session was made in")
-            }
-            Self::Store(StoreError::File(_)) | Self::Journal(JournalFileError::File(_)) => {
-                Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
-            }
-            Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => {
-                Some("`--plan FILE` or `--bundle REF` opens the session with another plan")
-            }
-            Self::Journal(JournalFileError::Lease(LeaseError::Held { .. })) => {
-                Some("wait until it is done, or end that process")
-            }
-            Self::Journal(JournalFileError::Newer { .. }) => Some("a newer version of this program reads it"),
-            Self::Journal(JournalFileError::Lease(LeaseError::File(_))) => Some(NOT_WRITABLE),
-            Self::Journal(JournalFileError::Lease(LeaseError::Lost { .. })) => {
-                Some("somebody removed or replaced the file; try again")
-            }
-            Self::Journal(_) => Some(
-                "something else changed the file, and it is left as it is: put a copy back, or begin anew",
-            ),
-            Self::Open(open) if matches!(open.fault, OpenFault::Strict { .. }) => {
-                Some("without `--strict` the session runs with what is there")
-            }
-            _ => None,
-        }
-    }
-}
-
 /// An open session and where it is kept.
 pub struct OpenSession {
     /// The session.
@@ -181,6 +111,7 @@ pub struct OpenSession {
     /// Whether its transcript or metadata were damaged and were made again from its journal.
     pub rebuilt: bool,
     nest: Arc<Nest>,
+    durable: DurableMark,
 }
 
 /// The home folder: the flag, else `AMPLIFIER_HOME`, else `~/.amplifierd`.
@@ -305,8 +236,7 @@ async fn furnish(
     standing: Standing,
 ) -> Result<OpenSession, AppError> {
     let owner = Owner::this_process("amplifier", SystemClock::default().now());
-    let (journal, opened) = FileJournal::open(&kept.folder, owner)?;
-    kept.write_lock()?;
+    let (journal, opened) = kept.take(owner)?;
     let Kept { id, plan, folder, parts, is_new, .. } = kept;
     let mut rebuilt = false;
     if !is_new {
@@ -326,7 +256,7 @@ async fn furnish(
     // Looking for the project's own words may take a moment in a large folder.
     let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
-    let door = Arc::new(Door::default());
+    let (door, durable) = (Arc::new(Door::default()), journal.mark());
     builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
@@ -345,10 +275,7 @@ async fn furnish(
         Ok(session) => session,
         Err(error) => {
             if is_new {
-                // Nothing was said in it: a folder that stays would only be in the way of the real sessions.
-                std::fs::remove_dir_all(folder.dir())
-                    .map_err(FileError::at("remove", folder.dir()))
-                    .map_err(StoreError::from)?;
+                discard(&folder);
             }
             return Err(error);
         }
@@ -363,7 +290,7 @@ async fn furnish(
     let (depth, tap) = (standing.depth, standing.tap);
     let nest = Arc::new(Nest { session: session.clone(), store, surroundings, prompt, depth, tap });
     door.lead_to(&nest);
-    Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest })
+    Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest, durable })
 }
 
 /// Writes down what the plan does not say: where the session was begun, and what from.
@@ -410,6 +337,11 @@ impl OpenSession {
         Ok(Keeps { prompt: kept.parts, lock: kept.lock, origin })
     }
 
+    /// Where its variables come from.
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.nest.surroundings.environment
+    }
+
     /// Shows the person something, where there is a place for it.
     pub(crate) async fn show(&self, message: String) {
         if let Some(display) = &self.nest.surroundings.display {
@@ -441,8 +373,15 @@ impl OpenSession {
     pub async fn update_views(&self) -> Result<(), AppError> {
         let (folder, store, id) = (self.folder.clone(), self.nest.store.clone(), self.session.id().clone());
         let is_over = self.session.status().ended_at.is_some();
+        // A disk that refuses was told to whoever wrote the record; views are made of what it kept.
+        self.session.coordinator().sync_journal().await.ok();
+        let durable = self.durable.seq();
         let update = move || -> Result<(), StoreError> {
-            if update_views(&folder)? != Views::Empty {
+            let views = match durable {
+                Some(seq) => update_views_to(&folder, seq)?,
+                None => update_views(&folder)?,
+            };
+            if views != Views::Empty {
                 let metadata = store.metadata(&id)?;
                 let note = if is_over { Note::Closed(&metadata) } else { Note::Open(&metadata) };
                 Index::of(store.home()).note(&[note]);

@@ -167,6 +167,11 @@ impl SessionFolder {
         self.dir.join("transcript.jsonl")
     }
 
+    /// An old transcript that held more than the journal gave when it was made anew.
+    pub fn lost_transcript(&self, number: u32) -> PathBuf {
+        self.dir.join(format!("transcript.lost-{number}.jsonl"))
+    }
+
     /// What lists show, a view of the journal.
     pub fn metadata(&self) -> PathBuf {
         self.dir.join("metadata.json")

@@ -9,7 +9,7 @@ use amplifier_core::contracts::ContextError;
 use amplifier_core::journal::JournalError;
 use amplifier_protocol::ids::{NameError, SessionId};
 
-use crate::files::FileError;
+use crate::files::{FileError, NO_ROOM};
 use crate::journal::{JournalFileError, LeaseError, Owner};
 use crate::open::NOT_WRITABLE;
 use crate::store::StoreError;
@@ -22,12 +22,13 @@ mod fork;
 pub(crate) mod index;
 mod list;
 mod remove;
+pub(crate) mod rescue;
 mod rewind;
 pub mod search;
 pub mod story;
 mod turns;
 
-pub use describe::{MAX_NAME_CHARS, checked_name, rename};
+pub use describe::{MAX_NAME_CHARS, Renamed, checked_name, rename};
 pub use find::{newest, resolve};
 pub use fork::{ForkRequest, Forked, fork};
 pub use list::{Children, Listed, Listing, Scope, list, look, tree};
@@ -92,10 +93,12 @@ pub enum SessionError {
         owner: Owner,
     },
     /// The journal of the session is not there.
-    #[error("session `{id}` has no journal")]
+    #[error("there is no journal in `{}`", journal.display())]
     NoJournal {
         /// The session.
         id: SessionId,
+        /// Where it should be.
+        journal: PathBuf,
     },
     /// Its journal holds nothing: somebody has just begun it, or was killed before the first word.
     #[error("nothing was said in session `{id}`")]
@@ -122,6 +125,17 @@ pub enum SessionError {
 impl SessionError {
     /// What the person can do about it.
     pub fn hint(&self) -> Option<String> {
+        let cure = match self {
+            Self::File(error) => error.cure().map(str::to_owned),
+            Self::Store(error) => rescue::cure_of_store(error),
+            Self::Journal(error) => rescue::cure(error),
+            Self::Write(error) if error.kind() == std::io::ErrorKind::StorageFull => Some(NO_ROOM.to_owned()),
+            _ => None,
+        };
+        cure.or_else(|| self.advice())
+    }
+
+    fn advice(&self) -> Option<String> {
         Some(match self {
             Self::Unknown { near, .. } if near.is_empty() => {
                 "`amplifier session list --all` shows every session of this home".to_owned()
@@ -137,6 +151,9 @@ impl SessionError {
                 "there is nothing to show or to go on with; `amplifier session cleanup` removes \
                  what was left so"
                     .to_owned()
+            }
+            Self::NoJournal { id, .. } => {
+                format!("put a copy of it back, or `amplifier session delete {id}` removes what is left")
             }
             Self::InUse { .. } => "end it there first; it can still be listed, shown and exported".to_owned(),
             Self::Name { .. } => "a name is one line of text, at most 80 characters".to_owned(),
@@ -159,6 +176,7 @@ impl SessionError {
             Self::Unknown { .. }
                 | Self::Ambiguous { .. }
                 | Self::Id(_)
+                | Self::NoneHere { .. }
                 | Self::NoTurn { .. }
                 | Self::Name { .. }
         )

@@ -6,6 +6,7 @@
 mod fold;
 mod history;
 mod metadata;
+mod transcript;
 mod views;
 
 use std::path::PathBuf;
@@ -15,7 +16,10 @@ use amplifier_protocol::mount_plan::{MountPlan, PlanError, PlanForm};
 
 pub use history::{ReadHistory, ViewsUse, read_history};
 pub use metadata::{Metadata, Progress, TITLE_CHARS};
-pub use views::{Views, are_damaged, metadata_of, rebuild_views, update_views, usage_of_all};
+pub(crate) use views::update_views_to;
+pub use views::{
+    Views, are_damaged, check_journal, metadata_now, metadata_of, rebuild_views, update_views, usage_of_all,
+};
 
 use crate::files::{Durability, FileError, create_private_dir, write_atomic};
 use crate::journal::JournalFileError;
@@ -43,6 +47,15 @@ pub enum StoreError {
     /// Its journal holds nothing.
     #[error("nothing was written down in `{}`", journal.display())]
     Empty { journal: PathBuf },
+    /// Its journal has lost records. The views were made of them and may be the last copy, so they are left as they are.
+    #[error("`{}` {}, and {}: records were lost", journal.display(), ending(*ends), knowing(*known))]
+    Behind {
+        journal: PathBuf,
+        /// The last record there is; nothing when there is no file.
+        ends: Option<u64>,
+        /// The last record that the views know, where they tell.
+        known: Option<u64>,
+    },
     /// A file of the session is not what it should be.
     #[error("`{}` is not readable", path.display())]
     Json {
@@ -61,6 +74,21 @@ pub enum StoreError {
     File(#[from] FileError),
     #[error(transparent)]
     Journal(#[from] JournalFileError),
+}
+
+fn ending(ends: Option<u64>) -> String {
+    match ends {
+        None => "is not there".to_owned(),
+        Some(0) => "holds no record".to_owned(),
+        Some(ends) => format!("ends at record {ends}"),
+    }
+}
+
+fn knowing(known: Option<u64>) -> String {
+    match known {
+        Some(known) => format!("the views that were made from it know {known}"),
+        None => "there is a transcript that was made from it".to_owned(),
+    }
 }
 
 impl SessionStore {
@@ -83,6 +111,16 @@ impl SessionStore {
             }
             Err(error) => return Err(FileError::at("create folder", folder.dir())(error).into()),
         }
+        match self.begin(&folder, plan) {
+            Ok(()) => Ok(folder),
+            Err(error) => {
+                discard(&folder);
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&self, folder: &SessionFolder, plan: &MountPlan) -> Result<(), StoreError> {
         #[cfg(unix)]
         {
             let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
@@ -91,8 +129,7 @@ impl SessionStore {
         }
         // Whoever opens it makes the content durable, and the first sync of its journal the names; before it there is
         // nothing to lose.
-        self.put_plan(&folder, plan, Durability::Rebuildable)?;
-        Ok(folder)
+        self.put_plan(folder, plan, Durability::Rebuildable)
     }
 
     /// The folder of a session that exists.
@@ -102,6 +139,13 @@ impl SessionStore {
             true => Ok(folder),
             false => Err(StoreError::NotFound { id: id.clone(), sessions: self.home.sessions() }),
         }
+    }
+
+    /// The folder of a session whose journal has all that its views were made of.
+    pub fn open_whole(&self, id: &SessionId) -> Result<SessionFolder, StoreError> {
+        let folder = self.open(id)?;
+        check_journal(&folder)?;
+        Ok(folder)
     }
 
     /// Replaces the plan of a session.
@@ -163,6 +207,12 @@ impl SessionStore {
     pub fn metadata(&self, id: &SessionId) -> Result<Metadata, StoreError> {
         metadata::read(&self.home.session(id))
     }
+}
+
+/// Removes the folder of a session that did not come to be: one that stays would only be in the way of the real ones.
+pub(crate) fn discard(folder: &SessionFolder) {
+    // Why it did not come to be is the error worth telling; what stays is swept up by the next cleanup.
+    std::fs::remove_dir_all(folder.dir()).ok();
 }
 
 /// JSON that people read and diff.

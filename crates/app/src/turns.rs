@@ -4,10 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_protocol::event::{ApprovalDenied, Event, OrchestratorComplete, TurnStatus};
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::message::{Message, Role};
 use amplifier_protocol::record::{Record, RecordBody};
 use amplifier_protocol::run::DeniedCall;
 
+use crate::journal::RecordReader;
 use crate::open::RecordTap;
+use crate::paths::SessionFolder;
+use crate::store::{StoreError, read_history};
 
 /// Keeps what records tell about the turn that runs.
 #[derive(Default)]
@@ -59,6 +63,23 @@ impl RecordTap for TurnWatch {
             _ => {}
         }
     }
+}
+
+/// Whether the last turn of a session came to its end, so that there is nothing to go on with. One that was stopped, failed,
+/// or ran into a limit did not.
+pub fn is_finished(folder: &SessionFolder) -> Result<bool, StoreError> {
+    let watch = TurnWatch::default();
+    for record in RecordReader::open(folder)? {
+        watch.record(&record?);
+    }
+    if let Some(status) = watch.status() {
+        return Ok(matches!(status, TurnStatus::Success | TurnStatus::Denied));
+    }
+    // Not every loop says how it ended; then the conversation does: whatever stands behind an answer waits for one.
+    let history = read_history(folder)?.history;
+    let spoken = |message: &&Arc<Message>| !matches!(message.role, Role::System | Role::Developer);
+    let last = history.messages.iter().chain(&history.mended).rfind(spoken);
+    Ok(last.is_none_or(|message| message.role == Role::Assistant))
 }
 
 /// Several that look on.

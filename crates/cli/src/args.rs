@@ -41,7 +41,7 @@ pub use session::{
     SessionExportArgs, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
     SessionRewindArgs, SessionSearchArgs, SessionShowArgs, Where,
 };
-pub use start::{Approve, RunArgs, StartArgs};
+pub use start::{Approve, AskArgs, RunArgs, StartArgs};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]

@@ -135,7 +135,7 @@ impl Chat {
                     Err(error) => {
                         self.screen.clear();
                         self.input.close();
-                        render::error(&error, error.hint());
+                        render::error(&error, error.hint().as_deref());
                         return Exit::Failure;
                     }
                 },

@@ -9,6 +9,7 @@ mod ask;
 mod chat;
 mod commands;
 mod exit;
+mod harmless;
 mod input;
 mod page;
 mod progress;
@@ -24,7 +25,7 @@ use render::{Manner, Palette, Tone};
 fn main() -> ExitCode {
     if is_version_asked() {
         render::out(concat!("amplifier ", env!("CARGO_PKG_VERSION")));
-        return if render::has_lost_output() { Exit::Failure.into() } else { Exit::Success.into() };
+        return render::ending(Exit::Success).into();
     }
     let parsed = Args::command().try_get_matches();
     let parsed =
@@ -34,11 +35,12 @@ fn main() -> ExitCode {
         Ok((args, None)) => args,
         Err(error) => {
             // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
-            return match error.print() {
-                Ok(()) => exit.into(),
-                Err(_) => Exit::Failure.into(),
-            };
+            let printed = error.print();
+            if error.use_stderr() {
+                return Exit::Usage.into();
+            }
+            render::printed(printed);
+            return render::ending(Exit::Success).into();
         }
     };
     render::set_manner(manner(&args));
@@ -49,11 +51,7 @@ fn main() -> ExitCode {
         render::note("  hint: `--cwd` names a folder that is there");
         return Exit::Usage.into();
     }
-    match run(args) {
-        // An answer that could not be given is no success.
-        Exit::Success | Exit::Unread if render::has_lost_output() => Exit::Failure.into(),
-        exit => exit.into(),
-    }
+    render::ending(run(args)).into()
 }
 
 /// Tells where a flag belongs that stands before a command.
@@ -82,14 +80,14 @@ fn manner(args: &Args) -> Manner {
         true => Palette::Plain,
         false => commands::load::palette(args.home.clone(), args.cwd.as_deref()),
     };
-    let run = match &args.command {
-        Some(Command::Run(run)) => Some(run),
-        Some(Command::Continue(wish)) => Some(&wish.run),
+    let ask = match &args.command {
+        Some(Command::Run(run)) => Some(&run.ask),
+        Some(Command::Continue(wish)) => Some(&wish.ask),
         _ => None,
     };
-    let tone = match run {
-        Some(run) if run.quiet => Tone::Quiet,
-        Some(run) if run.verbose => Tone::Verbose,
+    let tone = match ask {
+        Some(ask) if ask.quiet => Tone::Quiet,
+        Some(ask) if ask.verbose => Tone::Verbose,
         _ => Tone::Usual,
     };
     Manner { tone, palette }

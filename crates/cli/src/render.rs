@@ -5,11 +5,14 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use amplifier_app::failure::Failure;
 use amplifier_app::{DisplayMessage, DisplaySystem};
 use amplifier_protocol::hook::MessageLevel;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::exit::Exit;
+use crate::harmless::plain;
 use crate::page;
 
 /// How much is told beside the answer.
@@ -46,6 +49,8 @@ pub struct Manner {
 static MANNER: OnceLock<Manner> = OnceLock::new();
 /// Whether something could not be printed.
 static LOST: AtomicBool = AtomicBool::new(false);
+/// Whether something was printed that nobody reads any more.
+static UNREAD: AtomicBool = AtomicBool::new(false);
 /// The errors that were told, for the summary that programs read.
 static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -72,9 +77,19 @@ pub fn errors_told() -> Vec<String> {
     ERRORS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// One line of an answer. A reader that went away is not our error: there is nobody left to tell.
+/// One line of an answer. A reader that went away is told nothing more; the exit code tells it, see [`ending`].
 pub fn out(line: &str) {
-    let written = writeln!(io::stdout().lock(), "{line}");
+    printed(writeln!(io::stdout().lock(), "{line}"));
+}
+
+/// An answer that is whole already, as it is.
+pub fn raw(bytes: &[u8]) {
+    let mut stdout = io::stdout().lock();
+    printed(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+}
+
+/// Takes note of what came of printing, for [`ending`].
+pub fn printed(written: io::Result<()>) {
     drop(heard(written));
 }
 
@@ -88,7 +103,10 @@ pub fn piece(text: &str) -> Result<(), Unread> {
 fn heard(written: io::Result<()>) -> Result<(), Unread> {
     match written {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Unread),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            UNREAD.store(true, Ordering::Relaxed);
+            Err(Unread)
+        }
         Err(error) => {
             if !LOST.swap(true, Ordering::Relaxed) {
                 note(&format!("error: standard output cannot be written: {error}"));
@@ -101,6 +119,15 @@ fn heard(written: io::Result<()>) -> Result<(), Unread> {
 /// Whether something that should stand on standard output does not.
 pub fn has_lost_output() -> bool {
     LOST.load(Ordering::Relaxed)
+}
+
+/// How the program ends after all: an answer that could not be given, or that nobody took, is no success.
+pub fn ending(exit: Exit) -> Exit {
+    match exit {
+        Exit::Success | Exit::Unread if has_lost_output() => Exit::Failure,
+        Exit::Success if UNREAD.load(Ordering::Relaxed) => Exit::Unread,
+        exit => exit,
+    }
 }
 
 /// How wide a page is where there is no terminal to ask.
@@ -219,7 +246,8 @@ fn painted(line: &str) -> String {
 
 /// An error with every cause, and what can be done about it.
 pub fn error(error: &(dyn Error + 'static), hint: Option<&str>) {
-    let mut texts = chain(error).into_iter();
+    // An error names what somebody typed or a file holds, and that may be anything.
+    let mut texts = chain(error).into_iter().map(|text| plain(&text));
     texts.by_ref().take(1).for_each(|text| note(&format!("error: {text}")));
     texts.for_each(|text| note(&format!("  caused by: {text}")));
     if let Some(hint) = hint {
@@ -227,7 +255,15 @@ pub fn error(error: &(dyn Error + 'static), hint: Option<&str>) {
     }
 }
 
-/// An error and its causes; a cause that one above has said already, at its end or in the middle, is left out.
+/// A turn that failed, and what can be done about it.
+pub fn failure(failure: &Failure) {
+    note(&format!("error: {}", failure.message));
+    if let Some(hint) = &failure.hint {
+        note(&format!("  hint: {hint}"));
+    }
+}
+
+/// An error and its causes; a cause that was said already is left out.
 pub fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
     let mut texts = vec![error.to_string()];
     let mut source = error.source();

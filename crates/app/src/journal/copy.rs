@@ -32,12 +32,13 @@ pub fn copy_beginning(
     let mut lines = Lines::from_start(from)?;
     let mut blobs = BTreeSet::new();
     while let Step::Line(frame) = lines.step()? {
-        if frame.seq > last {
-            break;
-        }
-        if frame.seq > 1 {
+        if frame.seq > 1 && frame.seq <= last {
             blobs.extend(named_blobs(lines.body(&frame)));
             written(out.write_all(lines.bytes()))?;
+        }
+        // The next line is not looked at: it may be the damaged one that the copy shall do without.
+        if frame.seq >= last {
+            break;
         }
     }
     // A line must never be found without the value it names.

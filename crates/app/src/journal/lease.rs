@@ -111,8 +111,14 @@ impl Lease {
             }
             attempt += 1;
         }
-        let old = read_text(&mut file).map_err(at("read"))?;
-        let generation = parse(&old).map_or(0, |held| held.generation) + 1;
+        let mut old = read_text(&mut file).map_err(at("read"))?;
+        let held = parse(&old);
+        if held.is_none() {
+            // The lock is what counts. A text that nobody can read tells nothing, and is not kept.
+            file.set_len(0).map_err(at("write"))?;
+            old.clear();
+        }
+        let generation = held.map_or(0, |held| held.generation) + 1;
         let token = SessionId::generate().to_string();
         let mut text = serde_json::to_string(&LeaseText { generation, owner, token })
             .map_err(|error| at("write")(error.into()))?;
@@ -168,10 +174,10 @@ pub fn last_owner(path: &Path) -> Option<Owner> {
 }
 
 fn read_text(file: &mut File) -> std::io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     file.rewind()?;
-    file.take(MAX_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn parse(text: &str) -> Option<LeaseText> {
@@ -216,6 +222,20 @@ mod tests {
         drop(first);
         Lease::acquire(&path, owner("second")).unwrap();
         drop(copy);
+    }
+
+    #[test]
+    fn a_lease_that_holds_garbage_is_taken_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lease");
+        for garbage in [vec![0xff; 7], vec![0xfe; 20_000], b"{}".to_vec()] {
+            std::fs::write(&path, garbage).unwrap();
+            let lease = Lease::acquire(&path, owner("first")).unwrap();
+            lease.check().unwrap();
+            assert_eq!(lease.generation(), 1);
+            drop(lease);
+            assert_eq!(Lease::acquire(&path, owner("second")).unwrap().generation(), 2);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use amplifier_protocol::record::RecordBody;
+use amplifier_protocol::record::{RECORD_VERSION, RecordBody};
 
 use super::blobs::Blobs;
 use super::error::{Damage, JournalFileError};
@@ -61,6 +61,47 @@ pub fn verify(folder: &SessionFolder) -> Result<Verified, JournalFileError> {
             }
         }
     }
+}
+
+/// How far a journal goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// The last whole record that was looked for or found; 0 when there is none.
+    pub last: u64,
+    /// The length of a torn last line, where the end was come to.
+    pub torn_bytes: u64,
+}
+
+/// Whether a journal goes as far as the record `seq`, or else where it ends. Changes nothing; needs no lease.
+pub(crate) fn reach(folder: &SessionFolder, seq: u64) -> Result<Reach, JournalFileError> {
+    let mut lines = match Lines::near(folder, seq) {
+        Err(JournalFileError::File(error)) if error.is_missing() => {
+            return Ok(Reach { last: 0, torn_bytes: 0 });
+        }
+        lines => lines?,
+    };
+    loop {
+        match lines.step()? {
+            Step::Line(frame) if frame.seq < seq => {}
+            Step::Line(frame) => return Ok(Reach { last: frame.seq, torn_bytes: 0 }),
+            Step::End { torn } => return Ok(Reach { last: lines.place().seq - 1, torn_bytes: torn }),
+        }
+    }
+}
+
+/// Whether the record `seq` is what was last cut from the end of a journal: its bytes are kept, and it was told.
+pub(crate) fn was_cut(folder: &SessionFolder, seq: u64) -> bool {
+    // A file that is not there or cannot be read keeps nothing.
+    let Ok(kept) = std::fs::read(folder.torn()) else { return false };
+    let last = kept.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let beginning = format!("{{\"v\":{RECORD_VERSION},\"seq\":{seq},");
+    last.starts_with(beginning.as_bytes()) || beginning.as_bytes().starts_with(last)
+}
+
+/// Waits until what stands in a journal is durable, whoever wrote it.
+pub(crate) fn settle(folder: &SessionFolder) -> Result<(), FileError> {
+    let path = folder.events();
+    File::open(&path).and_then(|file| file.sync_data()).map_err(FileError::at("sync", &path))
 }
 
 /// Finds the end of a journal from its last index entry, or from the start, and cuts a torn line.

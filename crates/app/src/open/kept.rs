@@ -11,9 +11,10 @@ use amplifier_sources::lock::BundleLock;
 
 use super::AppError;
 use crate::files::{Durability, FileError, write_atomic};
+use crate::journal::{FileJournal, Opened, Owner};
 use crate::paths::SessionFolder;
 use crate::prompt::PromptParts;
-use crate::store::{SessionStore, StoreError};
+use crate::store::{SessionStore, StoreError, check_journal, discard};
 
 /// What is kept of a session in its folder.
 pub(super) struct Kept {
@@ -34,10 +35,29 @@ impl Kept {
     ) -> Result<Self, AppError> {
         let folder = store.create(&id, &plan)?;
         if let Some(parts) = &parts {
-            parts.write(&folder, Durability::Rebuildable)?;
+            parts.write(&folder, Durability::Rebuildable).inspect_err(|_| discard(&folder))?;
         }
         let parts = parts.unwrap_or_default();
         Ok(Self { id, plan, folder, parts, lock: None, is_new: true })
+    }
+
+    /// Takes the session's lease and opens its journal for writing. A new session that cannot be had leaves nothing behind.
+    pub(super) fn take(&self, owner: Owner) -> Result<(FileJournal, Opened), AppError> {
+        let taken = self.taken(owner);
+        if taken.is_err() && self.is_new {
+            discard(&self.folder);
+        }
+        taken
+    }
+
+    fn taken(&self, owner: Owner) -> Result<(FileJournal, Opened), AppError> {
+        if !self.is_new {
+            // Before a torn end is cut: what is wrong is left as it was found.
+            check_journal(&self.folder)?;
+        }
+        let taken = FileJournal::open(&self.folder, owner)?;
+        self.write_lock()?;
+        Ok(taken)
     }
 
     /// Waits until what a new session was created with is durable.

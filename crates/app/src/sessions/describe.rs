@@ -12,7 +12,7 @@ use super::{Cut, SessionError, index};
 use crate::clock::SystemClock;
 use crate::journal::{FileJournal, Owner};
 use crate::paths::SessionFolder;
-use crate::store::{Metadata, SessionStore, StoreError, update_views};
+use crate::store::{Metadata, SessionStore, StoreError, metadata_now, update_views};
 
 /// The longest name, in characters.
 pub const MAX_NAME_CHARS: usize = 80;
@@ -33,15 +33,30 @@ pub fn checked_name(name: &str) -> Result<String, SessionError> {
     Ok(line)
 }
 
+/// A session that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    pub metadata: Metadata,
+    /// Why its views do not show it yet. The journal has it, and they are made again from it.
+    pub stale: Option<String>,
+}
+
+impl Renamed {
+    /// What people know it by now.
+    pub fn label(&self) -> &str {
+        self.metadata.label()
+    }
+}
+
 /// Gives a session a name. Refused while somebody else has it.
-pub fn rename(store: &SessionStore, id: &SessionId, name: &str) -> Result<Metadata, SessionError> {
+pub fn rename(store: &SessionStore, id: &SessionId, name: &str) -> Result<Renamed, SessionError> {
     let name = Some(checked_name(name)?);
-    let folder = store.open(id)?;
+    let folder = store.open_whole(id)?;
     let told = SessionDescribed { name, ..SessionDescribed::default() };
     let (journal, _) = own(&folder, id, "amplifier session rename")?;
     let end = Cut::at_end(&folder, id)?;
     write(&journal, end, &[event(&told)])?;
-    refresh(store, id, &folder)
+    refresh(store, &folder)
 }
 
 /// Takes the session's lease and opens its journal for writing.
@@ -51,7 +66,7 @@ pub(super) fn own(
     program: &str,
 ) -> Result<(FileJournal, u64), SessionError> {
     if !folder.events().exists() {
-        return Err(SessionError::NoJournal { id: id.clone() });
+        return Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() });
     }
     let owner = Owner::this_process(program, SystemClock::default().now());
     let (journal, opened) = FileJournal::open(folder, owner).map_err(SessionError::about(id))?;
@@ -73,17 +88,15 @@ pub(super) fn write(journal: &FileJournal, end: Cut, bodies: &[RecordBody]) -> R
     Ok(journal.sync_now()?)
 }
 
-/// Brings the views of a session up to its journal and tells the index. Only the holder of the lease may call it.
-pub(super) fn refresh(
-    store: &SessionStore,
-    id: &SessionId,
-    folder: &SessionFolder,
-) -> Result<Metadata, SessionError> {
-    update_views(folder)?;
-    let metadata = store.metadata(id).map_err(|error| match error {
-        StoreError::File(error) if error.is_missing() => SessionError::NoJournal { id: id.clone() },
-        error => error.into(),
-    })?;
+/// Brings the views of a session up to its journal and tells the index. Only the holder of the lease may call it. What the
+/// disk has no room for is told and is no failure: the journal has it.
+pub(super) fn refresh(store: &SessionStore, folder: &SessionFolder) -> Result<Renamed, SessionError> {
+    let stale = match update_views(folder) {
+        Ok(_) => None,
+        Err(StoreError::File(error)) => Some(format!("{error}: {}", error.source)),
+        Err(error) => return Err(error.into()),
+    };
+    let metadata = metadata_now(folder)?;
     index::Index::of(store.home()).note(&[index::Note::closed(&metadata)]);
-    Ok(metadata)
+    Ok(Renamed { metadata, stale })
 }

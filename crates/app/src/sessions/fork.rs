@@ -18,7 +18,7 @@ use crate::clock::SystemClock;
 use crate::files::{FileError, create_private_dir, sync_dir};
 use crate::journal::{Lease, RecordReader, copy_beginning};
 use crate::paths::SessionFolder;
-use crate::store::{Metadata, SessionStore, update_views};
+use crate::store::{Metadata, SessionStore, check_journal, update_views};
 
 /// How the folder of a session that is not whole yet begins. No id begins with a dot.
 pub(super) const UNFINISHED: &str = ".new-";
@@ -45,7 +45,13 @@ pub struct Forked {
 pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Result<Forked, SessionError> {
     let name = request.name.as_deref().map(checked_name).transpose()?;
     let source = store.open(id)?;
-    let cut = cut_of(&source, id, request.at)?;
+    let cut = cut_of(&source, id, request.at).map_err(|error| match check_journal(&source) {
+        // That records are lost says more than that the turn is not there.
+        Err(lost) if matches!(error, SessionError::NoTurn { .. } | SessionError::NoJournal { .. }) => {
+            lost.into()
+        }
+        _ => error,
+    })?;
     let new = SessionId::generate();
     let home = store.home();
     create_private_dir(&home.sessions())?;
@@ -68,8 +74,10 @@ pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Resu
 
 fn cut_of(source: &SessionFolder, id: &SessionId, at: Option<u64>) -> Result<Cut, SessionError> {
     if let Some(turn) = at {
+        // Who names a turn wants what is whole up to it, whatever became of the rest.
         return Cut::at(source, id, turn);
     }
+    check_journal(source)?;
     let end = Cut::at_end(source, id)?;
     let running = !end.ended && Lease::holder(&source.lease()).is_ok_and(|owner| owner.is_some());
     match running {
@@ -104,7 +112,7 @@ fn first_record(source: &SessionFolder, id: &SessionId, new: &SessionId) -> Resu
     let first = RecordReader::open(source)?.next().transpose()?;
     let plan_hash = match first.map(|record| record.body) {
         Some(RecordBody::Opened { plan_hash, .. }) => plan_hash,
-        _ => return Err(SessionError::NoJournal { id: id.clone() }),
+        _ => return Err(SessionError::NoJournal { id: id.clone(), journal: source.events() }),
     };
     let body = RecordBody::Opened { session_id: new.clone(), parent_id: None, plan_hash };
     Ok(Record { seq: 1, ts: SystemClock::default().now(), turn: 0, body })

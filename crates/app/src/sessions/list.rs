@@ -11,7 +11,9 @@ use super::SessionError;
 use super::index::{Contents, Index, Known, Note};
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
-use crate::store::{Metadata, SessionStore, StoreError, are_damaged, metadata_of, update_views};
+use crate::store::{
+    Metadata, SessionStore, StoreError, are_damaged, check_journal, metadata_now, metadata_of, update_views,
+};
 
 /// Which sessions.
 #[derive(Debug, Clone, Default)]
@@ -82,6 +84,8 @@ pub struct Listing {
     pub unread: Vec<(SessionId, SessionError)>,
     /// Sessions whose views were missing or damaged and were made again from their journals.
     pub rebuilt: Vec<SessionId>,
+    /// Sessions that are listed as they were known, and what is wrong with their journals.
+    pub damaged: Vec<(SessionId, SessionError)>,
 }
 
 /// What a list shows of one session before its metadata is read.
@@ -119,7 +123,8 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
         match examine(store, &id, &mut listing) {
             Ok(listed) => {
                 let Metadata { working_dir, parent_id, .. } = &listed.metadata;
-                if listed.owner.is_none() {
+                let is_damaged = listing.damaged.last().is_some_and(|(damaged, _)| *damaged == id);
+                if listed.owner.is_none() && !is_damaged {
                     looked.push(listed.metadata.clone());
                 }
                 if scope.is_here(working_dir.as_deref()) && (scope.shows_children() || parent_id.is_none()) {
@@ -225,36 +230,57 @@ fn first(mut candidates: Vec<Candidate<'_>>, limit: Option<usize>) -> Vec<Candid
 pub fn look(store: &SessionStore, id: &SessionId) -> Result<(Listed, Vec<SessionId>), SessionError> {
     store.open(id)?;
     let mut listing = Listing::default();
-    let listed = examine(store, id, &mut listing)?;
+    let listed = examined(store, id, &mut listing)?;
     Ok((listed, listing.rebuilt))
 }
 
+/// One session for a list: one whose journal is damaged is listed as it was known.
 fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Result<Listed, SessionError> {
-    examined(store, id, listing).map_err(|error| match error {
-        SessionError::Store(StoreError::Empty { .. }) => SessionError::Empty { id: id.clone() },
-        error => error,
-    })
+    match examined(store, id, listing) {
+        Err(error @ SessionError::Store(StoreError::Behind { .. } | StoreError::Journal(_))) => {
+            // The error of the journal is the one worth telling.
+            let Ok(metadata) = store.metadata(id) else { return Err(error) };
+            listing.damaged.push((id.clone(), error));
+            Ok(Listed { metadata, owner: None })
+        }
+        listed => listed,
+    }
 }
 
 fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Result<Listed, SessionError> {
     let folder = store.home().session(id);
     if !folder.events().exists() {
-        return Err(SessionError::NoJournal { id: id.clone() });
+        check_journal(&folder)?;
+        return Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() });
     }
     let owner = Owner::this_process("amplifier session list", SystemClock::default().now());
     let lease = match Lease::acquire(&folder.lease(), owner) {
         Ok(lease) => lease,
-        Err(LeaseError::Held { owner, .. }) => return Ok(Listed { metadata: metadata_of(&folder)?, owner }),
-        // A home that can only be read: what stands there has to do.
-        Err(_) => return Ok(Listed { metadata: metadata_of(&folder)?, owner: None }),
+        Err(LeaseError::Held { owner, .. }) => {
+            return Ok(Listed { metadata: metadata_of(&folder).map_err(empty(id))?, owner });
+        }
+        // A home that can only be read, or a full disk: what stands in the journal is enough.
+        Err(_) => return Ok(Listed { metadata: metadata_now(&folder).map_err(empty(id))?, owner: None }),
     };
     let damaged = are_damaged(&folder);
-    update_views(&folder)?;
-    if damaged {
-        listing.rebuilt.push(id.clone());
+    match update_views(&folder) {
+        Ok(_) if damaged => listing.rebuilt.push(id.clone()),
+        // Who only reads needs no room on the disk.
+        Ok(_) | Err(StoreError::File(_)) => {}
+        Err(error) => return Err(error.into()),
     }
+    let metadata = metadata_now(&folder).map_err(empty(id))?;
     drop(lease);
-    Ok(Listed { metadata: metadata_of(&folder)?, owner: None })
+    Ok(Listed { metadata, owner: None })
+}
+
+/// Names the session in which nothing was said.
+fn empty(id: &SessionId) -> impl FnOnce(StoreError) -> SessionError {
+    let id = id.clone();
+    move |error| match error {
+        StoreError::Empty { .. } => SessionError::Empty { id },
+        error => error.into(),
+    }
 }
 
 /// A session and everything that came of it: its sub-sessions, the forks of it, and theirs. Each with its depth, a parent
@@ -270,7 +296,10 @@ pub fn tree(store: &SessionStore, root: &SessionId) -> Result<Vec<(usize, Listed
         }
     }
     let Some(first) = all.iter().find(|listed| listed.metadata.session_id == *root) else {
-        return Err(SessionError::NoJournal { id: root.clone() });
+        return Err(SessionError::NoJournal {
+            id: root.clone(),
+            journal: store.home().session(root).events(),
+        });
     };
     let (mut found, mut waiting) = (Vec::new(), vec![(0, first)]);
     while let Some((depth, listed)) = waiting.pop() {

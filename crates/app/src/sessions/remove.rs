@@ -129,11 +129,17 @@ pub fn sweep(store: &SessionStore) -> Result<usize, SessionError> {
     Ok(swept)
 }
 
-/// Whether a session has an empty journal, no views of another, and was left alone for a while.
+/// Whether a session has an empty journal or none, no views of another, and was left alone for a while.
 fn is_left_empty(folder: &SessionFolder) -> bool {
-    let Ok(journal) = std::fs::metadata(folder.events()) else { return false };
-    let age = journal.modified().ok().and_then(|time| time.elapsed().ok());
-    journal.len() == 0 && !folder.metadata().exists() && age.is_some_and(|age| age > SWEEP_AFTER)
+    let about = match std::fs::metadata(folder.events()) {
+        Ok(journal) if journal.len() > 0 => return false,
+        Ok(journal) => Ok(journal),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => std::fs::metadata(folder.dir()),
+        Err(error) => Err(error),
+    };
+    let age = about.and_then(|about| about.modified()).ok().and_then(|time| time.elapsed().ok());
+    let has_views = folder.metadata().exists() || folder.transcript().exists();
+    !has_views && age.is_some_and(|age| age > SWEEP_AFTER)
 }
 
 /// How many bytes the files below a folder have. What cannot be read counts nothing.

@@ -33,19 +33,21 @@ pub struct Rewound {
     pub messages: usize,
     /// Whether it went back, and not forward or aside to a turn that did not count any more.
     pub back: bool,
+    /// Why the views do not show it yet. The journal has it, and they are made again from it.
+    pub stale: Option<String>,
 }
 
 /// Takes the conversation of a session that nobody has back to the end of a turn.
 pub fn rewind(store: &SessionStore, id: &SessionId, to: u64) -> Result<Rewound, SessionError> {
-    let folder = store.open(id)?;
+    let folder = store.open_whole(id)?;
     let (journal, _) = own(&folder, id, "amplifier session rewind")?;
     let known = turns(&folder)?;
     let messages = messages_at(&folder, Cut::at(&folder, id, to)?)?;
     let rewound = told(&known, to, messages.len());
     let end = Cut::at_end(&folder, id)?;
     write(&journal, end, &[event(&SessionRewound { to }), RecordBody::Messages(messages)])?;
-    refresh(store, id, &folder)?;
-    Ok(rewound)
+    let stale = refresh(store, &folder)?.stale;
+    Ok(Rewound { stale, ..rewound })
 }
 
 impl OpenSession {
@@ -55,7 +57,8 @@ impl OpenSession {
         coordinator.sync_journal().await?;
         let folder = self.folder.clone();
         let read = move || read_back(&folder, &id, to);
-        let gone = || SessionError::NoJournal { id: self.session.id().clone() };
+        let gone =
+            || SessionError::NoJournal { id: self.session.id().clone(), journal: self.folder.events() };
         // Only a runtime that is going down, and the session with it, gives no answer.
         let (known, messages) = tokio::task::spawn_blocking(read).await.map_err(|_| gone())??;
         let rewound = told(&known, to, messages.len());
@@ -78,7 +81,7 @@ fn read_back(
 fn told(turns: &[Turn], to: u64, messages: usize) -> Rewound {
     let from = turns.iter().rev().find(|turn| turn.counts).map_or(0, |turn| turn.number);
     let back = to == 0 || turns.iter().any(|turn| turn.number == to && turn.counts);
-    Rewound { to, from, messages, back }
+    Rewound { to, from, messages, back, stale: None }
 }
 
 /// What became of the files.

@@ -10,7 +10,7 @@ use super::SessionError;
 use super::list::{Listed, Scope, list};
 use super::story::{Happening, moments};
 use crate::journal::{JournalFileError, Peeker};
-use crate::store::SessionStore;
+use crate::store::{SessionStore, check_journal};
 
 /// How much is shown around what was found, in characters on each side.
 const AROUND: usize = 60;
@@ -98,6 +98,7 @@ fn of_session(
     each: &mut impl FnMut(Hit) -> GoOn,
 ) -> Result<GoOn, SessionError> {
     let folder = store.home().session(&listed.metadata.session_id);
+    check_journal(&folder)?;
     let mut peeker = match Peeker::open(&folder) {
         Err(JournalFileError::File(error)) if error.is_missing() => return Ok(GoOn::Yes),
         peeker => peeker?,

@@ -105,7 +105,13 @@ impl Cut {
     pub(crate) fn at(folder: &SessionFolder, id: &SessionId, turn: u64) -> Result<Self, SessionError> {
         let mut peeker = Peeker::open(folder)?;
         let mut cut = Self { turn: 0, seq: 0, ended: false };
-        while let Some(peek) = peeker.next_line()? {
+        loop {
+            let peek = match peeker.next_line() {
+                // Damage after the end of a turn does not touch it.
+                Err(_) if cut.turn == turn && cut.ended => None,
+                peek => peek?,
+            };
+            let Some(peek) = peek else { break };
             if peek.turn > turn {
                 break;
             }
@@ -122,7 +128,7 @@ impl Cut {
             cut.ended |= event == Some(OrchestratorComplete::NAME);
         }
         match cut {
-            Cut { seq: 0, .. } => Err(SessionError::NoJournal { id: id.clone() }),
+            Cut { seq: 0, .. } => Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() }),
             cut if cut.turn == turn => Ok(cut),
             cut => Err(SessionError::NoTurn { id: id.clone(), turn, last: cut.turn }),
         }
@@ -138,7 +144,7 @@ impl Cut {
             cut = Self { turn: peek.turn, seq: peek.seq, ended };
         }
         match cut.seq {
-            0 => Err(SessionError::NoJournal { id: id.clone() }),
+            0 => Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() }),
             _ => Ok(cut),
         }
     }

@@ -46,7 +46,7 @@ pub fn read_history(folder: &SessionFolder) -> Result<ReadHistory, StoreError> {
 }
 
 fn from_views(folder: &SessionFolder) -> Result<Result<History, ViewsUse>, StoreError> {
-    let Some(metadata) = usable(folder).filter(|metadata| !metadata.views.respelled) else {
+    let Some(metadata) = usable(folder)?.filter(|metadata| !metadata.views.respelled) else {
         return Ok(Err(ViewsUse::Unfit));
     };
     let views = metadata.views;

@@ -1,20 +1,20 @@
 //! Keeps `transcript.jsonl` and `metadata.json` up with the journal: what is new is added, what is wrong is made again.
 //!
-//! The transcript is synced before the metadata that counts its bytes is replaced, so the count is never ahead of it.
-//! Blocks on the disk; call it where blocking is fine. Only the holder of the session's lease may call it.
+//! Views are made of what is durable, so they are never ahead of the journal. Where they are, records were taken from it,
+//! and the views may be the last copy of them: nothing is written then. Blocks on the disk; call it where blocking is
+//! fine. Only the holder of the session's lease may change views.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use amplifier_protocol::message::Message;
+use amplifier_protocol::record::Record;
 use amplifier_protocol::run::RunUsage;
 
 use super::StoreError;
-use super::fold::{self, Change};
+use super::fold;
 use super::metadata::{self, Metadata, PROGRESS_VERSION, Progress};
-use crate::files::{Durability, FileError, private};
-use crate::journal::{JournalFileError, RecordReader};
+use super::transcript::{Transcript, scrap};
+use crate::files::Durability;
+use crate::journal::{self, JournalFileError, RecordReader};
 use crate::paths::SessionFolder;
 
 /// How the views were brought up to date.
@@ -32,58 +32,116 @@ pub enum Views {
 ///
 /// It reads the file: sync the journal first, or records that still wait in its buffer come with the next update.
 pub fn update_views(folder: &SessionFolder) -> Result<Views, StoreError> {
-    let Some(known) = usable(folder) else { return rebuild_views(folder) };
+    update(folder, Taken::All)
+}
+
+/// Brings the views up to a record that is known to be durable, without waiting for the disk.
+pub(crate) fn update_views_to(folder: &SessionFolder, seq: u64) -> Result<Views, StoreError> {
+    update(folder, Taken::UpTo(seq))
+}
+
+/// Which records are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// All, after waiting for the disk: a power failure must not leave views of records that it took.
+    All,
+    /// Those up to this one, which are durable.
+    UpTo(u64),
+}
+
+impl Taken {
+    fn includes(self, record: &Result<Record, JournalFileError>) -> bool {
+        match (self, record) {
+            (Self::UpTo(last), Ok(record)) => record.seq <= last,
+            _ => true,
+        }
+    }
+}
+
+fn update(folder: &SessionFolder, taken: Taken) -> Result<Views, StoreError> {
+    match known(folder)? {
+        Known::Usable(known) => add(folder, *known, taken),
+        Known::Unusable { old } => rebuild(folder, old, taken),
+    }
+    .map_err(scrap(folder))
+}
+
+fn add(folder: &SessionFolder, known: Metadata, taken: Taken) -> Result<Views, StoreError> {
     let from = known.views;
-    let mut transcript = Transcript::open(folder, from)?;
     let mut metadata = Some(known);
-    for record in RecordReader::from_seq(folder, from.seq + 1)? {
+    let records = RecordReader::from_seq(folder, from.seq + 1)?;
+    let mut records = records.take_while(|record| taken.includes(record)).peekable();
+    let length = std::fs::metadata(folder.transcript()).map_or(0, |transcript| transcript.len());
+    // Who only reads needs no room on the disk.
+    if records.peek().is_none() && length == from.transcript_bytes {
+        return Ok(Views::Updated);
+    }
+    let mut transcript = Transcript::open(folder, from)?;
+    for record in records {
         transcript.apply(fold::apply(&mut metadata, record?))?;
     }
-    finish(folder, transcript, metadata)?;
+    finish(folder, transcript, metadata, taken)?;
     Ok(Views::Updated)
 }
 
 /// Makes the views anew from the whole journal.
 pub fn rebuild_views(folder: &SessionFolder) -> Result<Views, StoreError> {
+    let old = match known(folder)? {
+        Known::Unusable { old } => old,
+        Known::Usable(_) => Old::Written,
+    };
+    rebuild(folder, old, Taken::All).map_err(scrap(folder))
+}
+
+fn rebuild(folder: &SessionFolder, old: Old, taken: Taken) -> Result<Views, StoreError> {
     let records = match RecordReader::open(folder) {
         Ok(records) => records,
         Err(JournalFileError::File(error)) if error.is_missing() => return Ok(Views::Empty),
         Err(error) => return Err(error.into()),
     };
-    metadata::forget_progress(folder)?;
-    let mut transcript = Transcript::open(folder, Progress::default())?;
+    let mut transcript = Transcript::anew(folder)?;
     let mut metadata = None;
-    for record in records {
+    for record in records.take_while(|record| taken.includes(record)) {
         transcript.apply(fold::apply(&mut metadata, record?))?;
     }
-    match finish(folder, transcript, metadata)? {
-        true => Ok(Views::Rebuilt),
-        false => Ok(Views::Empty),
+    if metadata.is_none() {
+        transcript.drop_anew()?;
+        return Ok(Views::Empty);
     }
+    if old == Old::Written {
+        transcript.keep_longer()?;
+    }
+    finish(folder, transcript, metadata, taken)?;
+    Ok(Views::Rebuilt)
 }
 
 /// What lists show of a session, from the view where it can be read, else from the journal. Writes nothing, so it needs no
 /// lease.
 pub fn metadata_of(folder: &SessionFolder) -> Result<Metadata, StoreError> {
-    if let Ok(metadata) = metadata::read(folder) {
-        return Ok(metadata);
+    match metadata::read(folder) {
+        Ok(metadata) => Ok(metadata),
+        Err(_) => metadata_now(folder),
     }
-    let mut metadata = None;
-    for record in RecordReader::open(folder)? {
-        fold::apply(&mut metadata, record?);
-    }
-    metadata.ok_or_else(|| StoreError::Empty { journal: folder.events() })
+}
+
+/// What a session is now: what the view knows, and the records since. Writes nothing, so it needs no lease.
+pub fn metadata_now(folder: &SessionFolder) -> Result<Metadata, StoreError> {
+    folded(folder)?.ok_or_else(|| StoreError::Empty { journal: folder.events() })
 }
 
 /// Tokens of every model call of a session, whichever process made it: what the view knows, and the records since. Writes
 /// nothing.
 pub fn usage_of_all(folder: &SessionFolder) -> Result<RunUsage, StoreError> {
-    let mut metadata = usable(folder);
+    Ok(folded(folder)?.map(|metadata| metadata.views.usage).unwrap_or_default())
+}
+
+fn folded(folder: &SessionFolder) -> Result<Option<Metadata>, StoreError> {
+    let mut metadata = usable(folder)?;
     let from = metadata.as_ref().map_or(1, |known| known.views.seq + 1);
     for record in RecordReader::from_seq(folder, from)? {
         fold::apply(&mut metadata, record?);
     }
-    Ok(metadata.map(|metadata| metadata.views.usage).unwrap_or_default())
+    Ok(metadata)
 }
 
 /// Whether there are views that are not what was written. Views that are missing, or only behind, are not damaged.
@@ -98,102 +156,83 @@ pub fn are_damaged(folder: &SessionFolder) -> bool {
     }
 }
 
-/// The metadata that can be added to: readable, and not ahead of the transcript or of the journal.
-pub(super) fn usable(folder: &SessionFolder) -> Option<Metadata> {
-    let metadata = metadata::read(folder).ok()?;
-    let transcript = std::fs::metadata(folder.transcript()).ok()?;
-    let Progress { version, seq, transcript_bytes, .. } = metadata.views;
-    if version != PROGRESS_VERSION || seq == 0 || transcript.len() < transcript_bytes {
-        return None;
+/// Errors when the journal has lost records that the views were made of. Call it before anything of a session that exists
+/// is changed or shown. Writes nothing, so it needs no lease.
+pub fn check_journal(folder: &SessionFolder) -> Result<(), StoreError> {
+    known(folder).map(drop)
+}
+
+/// What the views know.
+enum Known {
+    /// They can be added to: readable, and not ahead of the transcript.
+    Usable(Box<Metadata>),
+    /// They have to be made anew.
+    Unusable { old: Old },
+}
+
+/// What an old transcript is worth.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Old {
+    /// It was written, and what it holds may be nowhere else.
+    Written,
+    /// The last update began to replace it and did not end, so it may rightly hold more than the journal gives.
+    Replaced,
+}
+
+/// The metadata that can be added to.
+pub(super) fn usable(folder: &SessionFolder) -> Result<Option<Metadata>, StoreError> {
+    Ok(match known(folder)? {
+        Known::Usable(metadata) => Some(*metadata),
+        Known::Unusable { .. } => None,
+    })
+}
+
+fn known(folder: &SessionFolder) -> Result<Known, StoreError> {
+    let length = |path: PathBuf| std::fs::metadata(path).ok().map(|file| file.len());
+    let transcript = length(folder.transcript());
+    // Read before the journal: whoever writes them now writes the journal first.
+    let metadata = metadata::read(folder).ok();
+    let old = if metadata.is_some() { Old::Replaced } else { Old::Written };
+    let seq = metadata.as_ref().map_or(0, |metadata| metadata.views.seq);
+    let Some(metadata) = metadata.filter(|_| seq > 0) else {
+        let is_empty = length(folder.events()).is_none_or(|bytes| bytes == 0);
+        if is_empty && transcript.is_some_and(|bytes| bytes > 0) {
+            return Err(behind(folder, 0, None));
+        }
+        return Ok(Known::Unusable { old });
+    };
+    let reach = journal::reach(folder, seq)?;
+    // A torn line was one record, which its finder keeps beside and tells of.
+    let is_torn = reach.last + 1 == seq && (reach.torn_bytes > 0 || journal::was_cut(folder, seq));
+    if reach.last < seq && !is_torn {
+        return Err(behind(folder, reach.last, Some(seq)));
     }
-    // The journal must still have the last record we took, or it is another journal.
-    let mut last = RecordReader::from_seq(folder, seq).ok()?;
-    matches!(last.next(), Some(Ok(record)) if record.seq == seq).then_some(metadata)
+    let Progress { version, transcript_bytes, .. } = metadata.views;
+    let is_whole = transcript.is_some_and(|bytes| bytes >= transcript_bytes);
+    Ok(match version == PROGRESS_VERSION && reach.last == seq && is_whole {
+        true => Known::Usable(Box::new(metadata)),
+        false => Known::Unusable { old: Old::Written },
+    })
+}
+
+fn behind(folder: &SessionFolder, ends: u64, known: Option<u64>) -> StoreError {
+    let journal = folder.events();
+    StoreError::Behind { ends: journal.exists().then_some(ends), journal, known }
 }
 
 fn finish(
     folder: &SessionFolder,
     transcript: Transcript,
     metadata: Option<Metadata>,
-) -> Result<bool, StoreError> {
+    taken: Taken,
+) -> Result<(), StoreError> {
+    let Some(mut metadata) = metadata else { return Ok(()) };
+    if taken == Taken::All {
+        journal::settle(folder)?;
+    }
     let written = transcript.close()?;
-    let Some(mut metadata) = metadata else { return Ok(false) };
     let Progress { seq, spent, usage, last_word, .. } = metadata.views;
     metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, usage, last_word, ..written };
     // Not synced: metadata that a power failure took is made again from the journal.
-    metadata::write(folder, &metadata, Durability::Rebuildable)?;
-    Ok(true)
-}
-
-/// The transcript, open at its end.
-struct Transcript {
-    folder: SessionFolder,
-    path: PathBuf,
-    file: BufWriter<File>,
-    /// What the transcript is now; the rest of it is the metadata's.
-    written: Progress,
-    crc: crc32fast::Hasher,
-}
-
-impl Transcript {
-    /// Opens it and cuts what an update that did not end has written after what is known.
-    fn open(folder: &SessionFolder, known: Progress) -> Result<Self, StoreError> {
-        let path = folder.transcript();
-        let mut file = private()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(FileError::at("open", &path))?;
-        cut(&mut file, known.transcript_bytes).map_err(FileError::at("write", &path))?;
-        let crc = crc32fast::Hasher::new_with_initial_len(known.transcript_crc, known.transcript_bytes);
-        let file = BufWriter::new(file);
-        Ok(Self { folder: folder.clone(), path, file, written: known, crc })
-    }
-
-    fn apply(&mut self, change: Change) -> Result<(), StoreError> {
-        match change {
-            Change::None => Ok(()),
-            Change::Added(message) => self.add(&message),
-            Change::Replaced(messages) => {
-                metadata::forget_progress(&self.folder)?;
-                self.clear().map_err(FileError::at("write", &self.path))?;
-                messages.iter().try_for_each(|message| self.add(message))
-            }
-        }
-    }
-
-    fn add(&mut self, message: &Message) -> Result<(), StoreError> {
-        let mut line = serde_json::to_string(message)
-            .map_err(|source| StoreError::Json { path: self.path.clone(), source })?;
-        // A raw line feed can only stand between the tokens of a foreign block, where a blank means the same.
-        if line.contains(['\n', '\r']) {
-            line = line.replace(['\n', '\r'], " ");
-            self.written.respelled = true;
-        }
-        line.push('\n');
-        self.written.transcript_bytes += line.len() as u64;
-        self.crc.update(line.as_bytes());
-        Ok(self.file.write_all(line.as_bytes()).map_err(FileError::at("write", &self.path))?)
-    }
-
-    fn clear(&mut self) -> io::Result<()> {
-        self.file.flush()?;
-        (self.written, self.crc) = (Progress::default(), crc32fast::Hasher::new());
-        cut(self.file.get_mut(), 0)
-    }
-
-    /// Writes what is left of it and tells what it is. Not synced: one that a power failure took does not fit its checksum
-    /// any more and is made again from the journal.
-    fn close(mut self) -> Result<Progress, StoreError> {
-        self.file.flush().map_err(FileError::at("write", &self.path))?;
-        Ok(Progress { transcript_crc: self.crc.finalize(), ..self.written })
-    }
-}
-
-fn cut(file: &mut File, bytes: u64) -> io::Result<()> {
-    if file.metadata()?.len() != bytes {
-        file.set_len(bytes)?;
-    }
-    file.seek(SeekFrom::Start(bytes)).map(|_| ())
+    metadata::write(folder, &metadata, Durability::Rebuildable)
 }

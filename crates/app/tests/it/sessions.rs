@@ -121,7 +121,9 @@ fn a_session_that_somebody_has_is_listed_with_its_owner_and_damaged_views_are_to
     std::fs::create_dir(empty).unwrap();
     let listing = sessions::list(&shelf.store, &Scope::all()).unwrap();
     assert_eq!((listing.sessions.len(), listing.rebuilt.len()), (1, 0));
-    assert_eq!(listing.unread[0].1.to_string(), "session `empty` has no journal");
+    let journal = shelf.store.home().session(&"empty".parse().unwrap()).events();
+    let told = format!("there is no journal in `{}`", journal.display());
+    assert_eq!(listing.unread[0].1.to_string(), told);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use amplifier_app::journal::FileJournal;
 use amplifier_app::paths::{Home, SessionFolder};
 use amplifier_app::store::{
-    Metadata, SessionStore, StoreError, TITLE_CHARS, Views, ViewsUse, read_history, rebuild_views,
-    update_views,
+    Metadata, SessionStore, StoreError, TITLE_CHARS, Views, ViewsUse, check_journal, read_history,
+    rebuild_views, update_views,
 };
 use amplifier_core::history::Replay;
 use amplifier_core::journal::Journal as _;
@@ -100,13 +100,13 @@ fn views_follow_turn_by_turn_and_equal_those_made_anew() {
 }
 
 #[test]
-fn views_that_are_gone_torn_or_ahead_are_made_right() {
+fn views_that_are_gone_or_torn_are_made_right() {
     let Fixture { folder, _dir, .. } = fixture();
     write_journal(&folder, &[opened(), says(2, 1, "user", "a"), says(3, 1, "assistant", "b")]);
     rebuild_views(&folder).unwrap();
     let right = (metadata(&folder), std::fs::read(folder.transcript()).unwrap());
     type Breaks = fn(&SessionFolder);
-    let damage: [(&str, Breaks); 6] = [
+    let damage: [(&str, Breaks); 5] = [
         ("metadata gone", |f| std::fs::remove_file(f.metadata()).unwrap()),
         ("metadata empty", |f| std::fs::write(f.metadata(), "").unwrap()),
         ("transcript gone", |f| std::fs::remove_file(f.transcript()).unwrap()),
@@ -119,17 +119,53 @@ fn views_that_are_gone_torn_or_ahead_are_made_right() {
             bytes.extend(b"{\"role\":\"user\",\"con");
             std::fs::write(f.transcript(), bytes).unwrap();
         }),
-        ("metadata of a longer journal", |f| {
-            let mut ahead = metadata(f);
-            ahead["views"]["seq"] = json!(99);
-            std::fs::write(f.metadata(), ahead.to_string()).unwrap();
-        }),
     ];
     for (name, break_it) in damage {
         break_it(&folder);
         update_views(&folder).unwrap();
         assert_eq!((metadata(&folder), std::fs::read(folder.transcript()).unwrap()), right, "{name}");
     }
+}
+
+#[test]
+fn views_that_know_more_than_the_journal_are_left_as_they_are() {
+    let Fixture { folder, _dir, .. } = fixture();
+    write_journal(&folder, &[opened(), says(2, 1, "user", "a"), says(3, 1, "assistant", "b")]);
+    rebuild_views(&folder).unwrap();
+    let mut ahead = metadata(&folder);
+    ahead["views"]["seq"] = json!(99);
+    std::fs::write(folder.metadata(), ahead.to_string()).unwrap();
+    let views = || (metadata(&folder), std::fs::read(folder.transcript()).unwrap());
+    let before = views();
+    let refused = [
+        update_views(&folder).map(drop),
+        rebuild_views(&folder).map(drop),
+        read_history(&folder).map(drop),
+        check_journal(&folder),
+    ];
+    for refused in refused {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, StoreError::Behind { ends: Some(3), known: Some(99), .. }), "{error}");
+        assert!(error.to_string().contains("ends at record 3, and the views that were made from it know 99"));
+    }
+    assert_eq!(views(), before);
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_takes_nothing_from_the_views() {
+    let Fixture { folder, _dir, .. } = fixture();
+    let kept = json!({"messages": [{"role": "user", "content": "summary"}]});
+    write_journal(&folder, &[opened(), says(2, 1, "user", "a"), record(3, 1, kept), says(4, 1, "user", "b")]);
+    update_views(&folder).unwrap();
+    let transcript = std::fs::read(folder.transcript()).unwrap();
+    let journal = std::fs::read_to_string(folder.events()).unwrap();
+    std::fs::write(folder.events(), journal.replacen("summary", "summery", 1)).unwrap();
+    std::fs::remove_file(folder.metadata()).unwrap();
+    assert!(matches!(update_views(&folder), Err(StoreError::Journal(_))));
+    assert_eq!(std::fs::read(folder.transcript()).unwrap(), transcript);
+    let left: Vec<_> =
+        std::fs::read_dir(folder.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".tmp")), "{left:?}");
 }
 
 #[test]

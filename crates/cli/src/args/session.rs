@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::{Form, RunArgs, StartArgs};
+use super::{AskArgs, Form, StartArgs};
 
 #[derive(Subcommand)]
 pub enum SessionCommand {
@@ -99,6 +99,7 @@ pub struct ResumeArgs {
 /// With a prompt it answers like `amplifier run --resume`, without one it opens the chat. What flags change, such as the
 /// provider or the model, stays so from here on.
 #[derive(clap::Args)]
+#[command(after_help = super::start::EXIT_CODES)]
 pub struct ContinueArgs {
     /// Take what the session was started from as it is now, instead of the plan it ran with.
     #[arg(long, conflicts_with_all = ["bundle", "profile", "plan"])]
@@ -109,7 +110,7 @@ pub struct ContinueArgs {
     pub no_history: bool,
 
     #[command(flatten)]
-    pub run: RunArgs,
+    pub ask: AskArgs,
 }
 
 #[derive(clap::Args)]

@@ -60,25 +60,33 @@ pub enum Approve {
     None,
 }
 
+/// How `run` and `continue` end.
+pub const EXIT_CODES: &str = "Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 denied or limit reached, \
+                              124 out of time, 130 interrupted; 129, 141 and 143 when the terminal, the reader or \
+                              another program ended it.";
+
 #[derive(clap::Args)]
-#[command(
-    after_help = "Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 denied or limit reached, \
-                        124 out of time, 130 interrupted; 129, 141 and 143 when the terminal, the reader or \
-                        another program ended it."
-)]
+#[command(after_help = EXIT_CODES)]
 pub struct RunArgs {
+    #[command(flatten)]
+    pub ask: AskArgs,
+
+    /// Go on with this session instead of opening a new one. A provider or a model that is named is asked from here on.
+    #[arg(long, value_name = "SESSION", required_if_eq("go_on", "true"))]
+    pub resume: Option<String>,
+}
+
+/// What `run` and `continue` share: what is asked, and how it is answered.
+#[derive(clap::Args)]
+pub struct AskArgs {
     /// What to ask; read from standard input when it is left out. With both, what is piped in is added to the prompt.
     pub prompt: Option<String>,
 
     #[command(flatten)]
     pub start: StartArgs,
 
-    /// Go on with this session instead of opening a new one. A provider or a model that is named is asked from here on.
-    #[arg(long, value_name = "SESSION")]
-    pub resume: Option<String>,
-
-    /// Finish the turn of the resumed session that was interrupted, instead of asking something new.
-    #[arg(long = "continue", requires = "resume", conflicts_with = "prompt")]
+    /// Finish the turn that was interrupted or failed, instead of asking something new.
+    #[arg(long = "continue", conflicts_with = "prompt")]
     pub go_on: bool,
 
     /// Give up after this time: seconds, or a number with `ms`, `s`, `m` or `h`.

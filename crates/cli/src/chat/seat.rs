@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_app::approval::{Approvals, Asker, GrantFile};
+use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::files::{FileError, create_private_dir};
 use amplifier_app::library::Access;
 use amplifier_app::modes::{Mode, ModeSwitch};
@@ -12,8 +13,8 @@ use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
-    ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, LoadEntry, LoadOutcome, ModuleSourceResolver,
-    Strictness, inquire, prepare, sessions,
+    ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, ExecuteError, LoadEntry, LoadOutcome,
+    ModuleSourceResolver, Strictness, inquire, prepare, sessions,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
@@ -115,10 +116,10 @@ impl Seat {
         let is_new = resumed.is_none();
         let made_of = made_of(args, &access, resumed.as_ref());
         let start = start::find(args, resumed, access.clone()).await?;
-        let resolver = start.resolver.clone();
+        let (resolver, before) = (start.resolver.clone(), start.before.clone());
         let opened =
             start.open(wires.ports(&approvals)).await.map_err(|error| start::refuse_to_open(&error))?;
-        start::tell_about(&opened);
+        start::tell_about(&opened, before.as_ref());
         let modes = ModeSwitch::default();
         modes.guard(&opened.session);
         let args = args.clone();
@@ -264,6 +265,12 @@ impl Seat {
     /// The provider that is asked first, and its model.
     pub fn model(&self) -> (String, Option<String>) {
         model_of(&self.opened)
+    }
+
+    /// A turn that failed, in words.
+    pub fn failure(&self, error: &ExecuteError) -> Failure {
+        let doors = Doors::of(&self.opened, &self.access.settings);
+        failure::describe(error, &self.opened, &doors, Front::Chat)
     }
 
     /// Where what is allowed always is kept.

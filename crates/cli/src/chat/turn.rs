@@ -134,7 +134,13 @@ impl Chat {
         }
         match (status.status, result) {
             (SessionState::Cancelled, _) => self.say("stopped", Style::of(Hue::Yellow)),
-            (_, Err(error)) => self.say(&format!("error: {}", chain(error)), Style::of(Hue::Red)),
+            (_, Err(error)) => {
+                let told = self.seat.failure(error);
+                self.say(&format!("error: {}", told.message), Style::of(Hue::Red));
+                if let Some(hint) = told.hint {
+                    self.say(&format!("  hint: {hint}"), Style::DIM);
+                }
+            }
             (_, Ok(_)) => {}
         }
         if self.screen.face() == Face::Pipe {

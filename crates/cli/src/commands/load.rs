@@ -43,7 +43,7 @@ pub fn access_or_defaults(home: Option<PathBuf>) -> Result<Access, Exit> {
 pub fn access_without_settings(home: Option<PathBuf>) -> Result<Access, Exit> {
     let environment = Environment::Process;
     let home = find_home(home, &environment).map_err(|error: AppError| {
-        render::error(&error, error.hint());
+        render::error(&error, error.hint().as_deref());
         Exit::Usage
     })?;
     let environment = environment.with_keys(&home);

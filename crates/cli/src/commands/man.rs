@@ -1,6 +1,6 @@
 //! `amplifier man`: pages for `man`, from the same words as `--help`.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory};
@@ -36,10 +36,8 @@ struct Fault {
 
 fn print(command: &Command) -> Result<(), Fault> {
     let page = page(command).map_err(|source| Fault { path: None, source })?;
-    match io::stdout().lock().write_all(&page) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Fault { path: None, source: error }),
-        _ => Ok(()),
-    }
+    render::raw(&page);
+    Ok(())
 }
 
 /// One page for the command and each below it; gives their names.

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use amplifier_app::approval::Asker;
 use amplifier_app::env;
+use amplifier_app::failure::{self, Doors};
 use amplifier_app::library::Access;
-use amplifier_app::open::{OpenSession, RecordTap};
-use amplifier_app::turns::{Taps, TurnWatch};
+use amplifier_app::open::{AppError, OpenSession, RecordTap, Which};
+use amplifier_app::store::SessionStore;
+use amplifier_app::turns::{self, Taps, TurnWatch};
 use amplifier_app::{
     CancelLevel, CancelToken, DisplaySystem, ExecuteError, Prompt, Session, Speaker, prompt,
 };
@@ -21,7 +23,7 @@ mod report;
 
 use super::load;
 use super::start::{self, Ports, Start};
-use crate::args::{Output, RunArgs};
+use crate::args::{AskArgs, Output, RunArgs};
 use crate::ask::Terminal;
 use crate::chat::{Onlooker, Shown, Wire};
 use crate::exit::Exit;
@@ -34,11 +36,11 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// `amplifier run`.
 pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
-    answer_with(args, load::access(home))
+    answer_with(&args.ask, args.resume.as_deref(), load::access(home))
 }
 
 /// The same with settings that were read already, or with why they cannot be used.
-pub fn answer_with(args: &RunArgs, access: Result<Access, Exit>) -> Exit {
+pub fn answer_with(args: &AskArgs, resume: Option<&str>, access: Result<Access, Exit>) -> Exit {
     load::block_on(async {
         let unread = Arc::new(Notify::new());
         let mut stops = match Stops::listen(args.timeout, Arc::clone(&unread)) {
@@ -49,11 +51,17 @@ pub fn answer_with(args: &RunArgs, access: Result<Access, Exit>) -> Exit {
             }
         };
         let begun = match access {
-            Ok(access) => begin(args, access, &mut stops).await,
+            Ok(access) => begin(args, resume, access, &mut stops).await,
             Err(exit) => Err(exit),
         };
         let exit = match begun {
-            Ok(begun) => answer(args, begun, &mut stops, unread).await,
+            Ok(Begun { what: What::Nothing(id), .. }) => {
+                report::nothing_to_finish(args.output, id);
+                return Exit::Success;
+            }
+            Ok(Begun { what: What::Turn(asked), start }) => {
+                answer(args, asked, start, &mut stops, unread).await
+            }
             Err(exit) => Err(exit),
         };
         exit.unwrap_or_else(|exit| {
@@ -65,13 +73,26 @@ pub fn answer_with(args: &RunArgs, access: Result<Access, Exit>) -> Exit {
 
 /// What is known before there is a session.
 struct Begun {
-    asked: Option<Asked>,
+    what: What,
     start: Start,
 }
 
+/// What there is to do.
+enum What {
+    /// To answer this; nothing asked means to finish what was begun.
+    Turn(Option<Asked>),
+    /// The last turn of this session is finished.
+    Nothing(SessionId),
+}
+
 /// Reads what is asked and finds out with what it is answered.
-async fn begin(args: &RunArgs, access: Access, stops: &mut Stops) -> Result<Begun, Exit> {
-    let resumed = args.resume.as_ref().map(|id| id.parse::<SessionId>()).transpose();
+async fn begin(
+    args: &AskArgs,
+    resume: Option<&str>,
+    access: Access,
+    stops: &mut Stops,
+) -> Result<Begun, Exit> {
+    let resumed = resume.map(str::parse::<SessionId>).transpose();
     let resumed = resumed.map_err(|error| {
         render::error(&error, Some("it is the name of a folder in `state/sessions` of the home"));
         Exit::Usage
@@ -79,25 +100,44 @@ async fn begin(args: &RunArgs, access: Access, stops: &mut Stops) -> Result<Begu
     if let Some(time) = access.settings.limits().timeout {
         stops.allow(time);
     }
-    let cancel = access.cancel.clone();
-    let work = async {
-        let asked = match args.go_on {
-            true => None,
-            false => Some(input::read(args.prompt.clone()).await.map_err(|error| {
-                render::error(&error, error.hint());
-                Exit::Usage
-            })?),
-        };
-        Ok(Begun { asked, start: start::find(&args.start, resumed, access).await? })
+    let asked = match args.go_on {
+        true => None,
+        false => Some(read_input(args, stops).await?),
     };
-    unless_stopped(work, &cancel, args, stops).await?
+    let (cancel, store) = (access.cancel.clone(), SessionStore::new(access.home.clone()));
+    let found = start::find(&args.start, resumed, access);
+    let start = unless_stopped(found, &cancel, args, stops).await??;
+    let what = match (asked, &start.which) {
+        (None, Which::Resume(id, _)) if is_finished(&store, id)? => What::Nothing(id.clone()),
+        (asked, _) => What::Turn(asked),
+    };
+    Ok(Begun { what, start })
+}
+
+/// What is asked. Who waits for the end of standard input is not kept waiting when the time is up.
+async fn read_input(args: &AskArgs, stops: &mut Stops) -> Result<Asked, Exit> {
+    tokio::select! {
+        read = input::read(args.prompt.clone()) => read.map_err(|error| {
+            render::error(&error, error.hint());
+            Exit::Usage
+        }),
+        stop = stops.next() => {
+            tell_stop(stop, args);
+            Err(stop.exit())
+        }
+    }
+}
+
+fn is_finished(store: &SessionStore, id: &SessionId) -> Result<bool, Exit> {
+    let finished = store.open(id).and_then(|folder| turns::is_finished(&folder));
+    finished.map_err(|error| start::refuse_to_open(&AppError::from(error)))
 }
 
 /// Does something that ends soon once it is cancelled, unless something asks to stop first.
 async fn unless_stopped<T>(
     work: impl Future<Output = T>,
     cancel: &CancelToken,
-    args: &RunArgs,
+    args: &AskArgs,
     stops: &mut Stops,
 ) -> Result<T, Exit> {
     tokio::pin!(work);
@@ -112,7 +152,7 @@ async fn unless_stopped<T>(
     Err(stop.exit())
 }
 
-fn tell_stop(stop: Stop, args: &RunArgs) {
+fn tell_stop(stop: Stop, args: &AskArgs) {
     match (stop, args.timeout) {
         (Stop::TimeUp, Some(time)) => {
             render::note(&format!(
@@ -134,9 +174,14 @@ fn tell_stop(stop: Stop, args: &RunArgs) {
 }
 
 /// Opens the session and answers. An error is an exit without a session.
-async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Notify>) -> Result<Exit, Exit> {
+async fn answer(
+    args: &AskArgs,
+    asked: Option<Asked>,
+    start: Start,
+    stops: &mut Stops,
+    unread: Arc<Notify>,
+) -> Result<Exit, Exit> {
     let began = Instant::now();
-    let Begun { asked, start } = begun;
     let watch = Arc::new(TurnWatch::default());
     let (looks_on, aside) = onlooker(args, &start.access, &unread);
     let display = aside.display();
@@ -146,21 +191,27 @@ async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Not
     let tap = taps(args, &aside, Arc::clone(&watch), unread);
     let ports = Ports { approval: Some(approval), display: Some(display), tap: Some(Arc::new(tap)) };
     let cancel = start.access.cancel.clone();
+    let (settings, before) = (Arc::clone(&start.access.settings), start.before.clone());
     let opened = match unless_stopped(start.open(ports), &cancel, args, stops).await? {
         Ok(opened) => opened,
         Err(error) => return Err(start::refuse_to_open(&error)),
     };
-    start::tell_about(&opened);
+    start::tell_about(&opened, before.as_ref());
+    let doors = Doors::of(&opened, &settings);
     let turn = converse(&opened, asked, stops, &aside);
     let is_shown = looks_on.is_some();
     let (result, stopped) = match looks_on {
         Some(looks_on) => looks_on.along(turn, |(result, _)| report::answer(result.as_ref(), &watch)).await,
         None => turn.await,
     };
-    let ended = report::Ended { opened: &opened, watch: &watch, result: result.as_ref(), stopped, is_shown };
+    let (result, watch) = (result.as_ref(), watch.as_ref());
+    let ended = report::Ended { opened: &opened, watch, doors: &doors, result, stopped, is_shown };
     let exit = ended.exit();
     if let Some(stop) = stopped.filter(|stop| stop.exit() == exit) {
         tell_stop(stop, args);
+        if stop != Stop::Unread {
+            render::note(&format!("  hint: {}", failure::after_stop(opened.session.id())));
+        }
     }
     ended.print(args.output, exit);
     ended.tell_costs(&args.start, began.elapsed());
@@ -169,7 +220,7 @@ async fn answer(args: &RunArgs, begun: Begun, stops: &mut Stops, unread: Arc<Not
 
 /// Somebody who looks on while the answer forms, where a person reads it; and the way for what is said beside it. Who wants
 /// nothing but the answer gets it when it is whole, for only then it is known which text it is.
-fn onlooker(args: &RunArgs, access: &Access, unread: &Arc<Notify>) -> (Option<Onlooker>, Aside) {
+fn onlooker(args: &AskArgs, access: &Access, unread: &Arc<Notify>) -> (Option<Onlooker>, Aside) {
     let shown = match render::tone() {
         _ if args.output != Output::Text => None,
         Tone::Quiet => None,
@@ -217,7 +268,7 @@ impl Aside {
     }
 }
 
-fn taps(args: &RunArgs, aside: &Aside, watch: Arc<TurnWatch>, unread: Arc<Notify>) -> Taps {
+fn taps(args: &AskArgs, aside: &Aside, watch: Arc<TurnWatch>, unread: Arc<Notify>) -> Taps {
     let mut taps: Vec<Arc<dyn RecordTap>> = vec![watch];
     if let Aside::Wire(wire) = aside {
         taps.push(wire.tap());

@@ -14,6 +14,7 @@ use crate::args::{
     SessionRewindArgs, SessionShowArgs, Where,
 };
 use crate::exit::Exit;
+use crate::harmless::plain;
 use crate::page;
 use crate::render;
 
@@ -26,7 +27,7 @@ mod tell;
 
 pub use change::{origin, tell_changes};
 pub use go_on::{go_on, resume};
-use tell::{count, minute, plain, short, words};
+use tell::{count, minute, short, words};
 
 /// How many sessions that cannot be read are named beside a list.
 const UNREAD: usize = 5;
@@ -92,7 +93,10 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     let scope = Scope { limit: Some(args.limit), ..scope(&args.place, access) };
     let listing = sessions::list(store, &scope)?;
     for (id, error) in listing.unread.iter().take(UNREAD) {
-        render::note(&format!("warning: session `{id}` cannot be shown: {error}"));
+        warn(&format!("session `{id}` cannot be shown"), error);
+    }
+    for (id, error) in listing.damaged.iter().take(UNREAD) {
+        warn(&format!("session `{id}` is shown as it was known"), error);
     }
     if let more @ 1.. = listing.unread.len().saturating_sub(UNREAD) {
         render::note(&format!("warning: {more} more cannot be shown; `--output json` names them all"));
@@ -106,7 +110,11 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
         let unread = listing.unread.iter().map(|(id, error)| json!({ "id": id, "error": error.to_string() }));
         let unread: Vec<_> = unread.collect();
-        render::json(&json!({ "sessions": sessions, "total": listing.total, "unread": unread }));
+        let damaged =
+            listing.damaged.iter().map(|(id, error)| json!({ "id": id, "error": error.to_string() }));
+        let damaged: Vec<_> = damaged.collect();
+        let total = listing.total;
+        render::json(&json!({ "sessions": sessions, "total": total, "unread": unread, "damaged": damaged }));
         return Ok(Exit::Success);
     }
     if listing.total == 0 {
@@ -127,6 +135,21 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         render::note(&format!("{shown} of {total} sessions; `--limit {total}` shows all"));
     }
     Ok(Exit::Success)
+}
+
+/// Says what is wrong with a session, and what helps.
+fn warn(what: &str, error: &SessionError) {
+    render::note(&plain(&format!("warning: {what}: {}", render::chain(error).join(": "))));
+    if let Some(hint) = error.hint() {
+        render::note(&format!("  hint: {hint}"));
+    }
+}
+
+/// Says that something is done, although the views do not show it yet.
+fn tell_stale(stale: Option<&str>) {
+    if let Some(why) = stale {
+        render::note(&format!("warning: {why}; the journal is complete, and the views are rebuilt from it"));
+    }
 }
 
 /// A session in a list of answers; with its folder where those of every folder are listed.
@@ -262,6 +285,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     let id = sessions::resolve(store, &args.session)?;
     let done = sessions::rewind(store, &id, args.to)?;
     let messages = count(done.messages as u64, "message");
+    tell_stale(done.stale.as_deref());
     render::out(&format!("the conversation is at the end of turn {} and has {messages}", done.to));
     if done.from != done.to {
         render::note(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
@@ -296,8 +320,9 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
 
 fn rename(args: &SessionRenameArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
-    let metadata = sessions::rename(store, &id, &args.name)?;
-    render::out(&format!("session `{id}` is called `{}`", plain(metadata.label())));
+    let renamed = sessions::rename(store, &id, &args.name)?;
+    tell_stale(renamed.stale.as_deref());
+    render::out(&format!("session `{id}` is called `{}`", plain(renamed.label())));
     Ok(Exit::Success)
 }
 
@@ -311,7 +336,7 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
         }
     };
     let id = sessions::resolve(store, &args.session)?;
-    let folder = store.open(&id)?;
+    let folder = store.open_whole(&id)?;
     let mut pace = tell::Pace::new(speed);
     let mut turn = 0;
     story::tell(&folder, args.from, |moment| {

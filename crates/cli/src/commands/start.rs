@@ -10,8 +10,9 @@ use amplifier_app::prepare::PrepareOptions;
 use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
-    ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, ModuleSourceResolver, Strictness,
-    detect, inquire, lack, overrides, providers, settings,
+    ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, LoadEntry, LoadOutcome,
+    ModuleSourceResolver, PlanHash, Strictness, detect, failure, inquire, lack, overrides, plan_hash,
+    providers, settings,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::ids::SessionId;
@@ -31,6 +32,8 @@ pub struct Start {
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
     pub lock: Option<Arc<BundleLock>>,
     pub origin: Option<SessionOrigin>,
+    /// The plan of the resumed session before flags changed it.
+    pub before: Option<PlanHash>,
     strictness: Strictness,
 }
 
@@ -43,7 +46,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let resumed = resumed.map(|id| session::existing(&access, &id)).transpose()?;
     if let (Some(id), false) = (&resumed, named) {
         session::tell_changes(&access, id).await;
-        let plan = kept_plan(args, id, &access).await?;
+        let (plan, before) = kept_plan(args, id, &access).await?.unzip();
         refuse_without_keys(plan.as_ref().or(stored_plan(id, &access).as_ref()), &access)?;
         let which = Which::Resume(id.clone(), plan.map(Box::new));
         return Ok(Start {
@@ -53,6 +56,7 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
             resolver: None,
             lock: None,
             origin: None,
+            before: before.flatten(),
             strictness,
         });
     }
@@ -82,11 +86,15 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
         Some(id) => Which::Resume(id, Some(plan)),
         None => Which::New(plan),
     };
-    Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), origin, strictness })
+    Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), origin, before: None, strictness })
 }
 
-/// The plan that a session was opened with, where the flags change something in it.
-async fn kept_plan(args: &StartArgs, id: &SessionId, access: &Access) -> Result<Option<MountPlan>, Exit> {
+/// The plan that a session was opened with, where the flags change something in it, and which one it was before.
+async fn kept_plan(
+    args: &StartArgs,
+    id: &SessionId,
+    access: &Access,
+) -> Result<Option<(MountPlan, Option<PlanHash>)>, Exit> {
     let asks_another = args.provider.is_some() || args.model.is_some();
     if !asks_another && args.set.is_empty() && args.max_tokens.is_none() && args.max_cost.is_none() {
         return Ok(None);
@@ -94,6 +102,7 @@ async fn kept_plan(args: &StartArgs, id: &SessionId, access: &Access) -> Result<
     let store = SessionStore::new(access.home.clone());
     let kept = store.open(id).and_then(|folder| store.plan(&folder));
     let mut plan = kept.map_err(|error| refuse_to_open(&AppError::from(error)))?;
+    let before = plan_hash(&plan).ok();
     if let Some(provider) = &args.provider {
         prefer_provider(provider, &mut plan, access).await?;
     }
@@ -101,7 +110,7 @@ async fn kept_plan(args: &StartArgs, id: &SessionId, access: &Access) -> Result<
         inquire::prefer_model(&mut plan, model);
     }
     set_values(args, &mut plan)?;
-    Ok(Some(plan))
+    Ok(Some((plan, before)))
 }
 
 /// The plan that a session was opened with; nothing where it cannot be read, which opening tells in full.
@@ -274,17 +283,22 @@ impl Start {
 
 /// Tells why there is no session.
 pub fn refuse_to_open(error: &AppError) -> Exit {
-    render::error(error, error.hint());
+    render::error(error, error.hint().as_deref());
     if let AppError::Open(open) = error {
-        let said = open.to_string();
-        let others = open.report.failed().map(ToString::to_string).filter(|entry| !said.contains(entry));
+        let said = render::chain(error).join("\n");
+        let is_said = |entry: &&LoadEntry| match &entry.outcome {
+            LoadOutcome::Failed { error } => said.contains(error),
+            LoadOutcome::Mounted { .. } | LoadOutcome::Skipped { .. } => true,
+        };
+        let others = open.report.failed().filter(|entry| !is_said(entry));
         others.for_each(|entry| render::note(&format!("  {entry}")));
     }
-    Exit::Failure
+    if error.is_usage() { Exit::Usage } else { Exit::Failure }
 }
 
-/// What the person should know before the answer.
-pub fn tell_about(opened: &OpenSession) {
+/// What the person should know before the answer. `before` is the plan before the flags of this call changed it: who gives
+/// a flag knows what it changes.
+pub fn tell_about(opened: &OpenSession, before: Option<&PlanHash>) {
     if let Some(repair) = &opened.repair {
         let (bytes, saved) = (repair.bytes, repair.saved.display());
         render::note(&format!(
@@ -295,10 +309,13 @@ pub fn tell_about(opened: &OpenSession) {
         render::note("note: the transcript was damaged; it was made again from the journal, which is whole");
     }
     let session = &opened.session;
-    if let Some(change) = session.plan_change() {
+    let known = before.map(ToString::to_string);
+    if let Some(change) = session.plan_change().filter(|change| known.as_ref() != Some(&change.was)) {
+        let is = change.is.to_string();
         render::note(&format!(
             "note: the plan changed since this session last ran ({} to {})",
-            change.was, change.is
+            digits(&change.was),
+            digits(&is)
         ));
     }
     for call in session.interrupted() {
@@ -307,9 +324,30 @@ pub fn tell_about(opened: &OpenSession) {
         render::note(&format!("note: tool `{}` was interrupted: {state}", call.tool));
     }
     if !session.report().is_clean() && render::tone() != Tone::Quiet {
-        render::note("load report:");
-        for entry in &session.report().modules {
-            render::note(&format!("  {entry}"));
+        tell_load(&session.report().modules);
+    }
+}
+
+/// The first digits of a hash; enough to tell plans apart.
+fn digits(hash: &str) -> &str {
+    let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
+    digits.get(..12).unwrap_or(digits)
+}
+
+/// What did not come up or should be looked at, with what can be done; the rest is only counted.
+fn tell_load(entries: &[LoadEntry]) {
+    let is_well =
+        |entry: &LoadEntry| matches!(entry.outcome, LoadOutcome::Mounted { .. }) && entry.warnings.is_empty();
+    render::note("load report:");
+    for entry in entries.iter().filter(|entry| !is_well(entry)) {
+        render::note(&format!("  {entry}"));
+        if let Some(cure) = failure::cure(entry) {
+            render::note(&format!("    hint: {cure}"));
         }
+    }
+    match entries.iter().filter(|entry| is_well(entry)).count() {
+        0 => {}
+        1 => render::note("  1 other module is mounted"),
+        count => render::note(&format!("  {count} other modules are mounted")),
     }
 }

@@ -51,10 +51,13 @@ mod profile_phases;
 mod provider;
 mod run;
 mod run_events;
+mod run_failures;
 mod run_flags;
 mod run_lines;
 mod run_terminal;
 mod session;
+#[cfg(target_os = "linux")]
+mod session_damage;
 mod session_kills;
 mod session_many;
 mod session_place;

@@ -135,7 +135,7 @@ fn files_that_are_not_what_they_should_be() {
 }
 
 /// A command that runs as somebody who may not write here.
-fn as_nobody(desk: &Desk, args: &[&str]) -> Command {
+pub fn as_nobody(desk: &Desk, args: &[&str]) -> Command {
     let mut command = desk.command(args);
     // Who is allowed everything has to become somebody else.
     if std::fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0) {
@@ -210,7 +210,7 @@ fn settings_of_a_project_that_may_not_be_read_and_a_place_that_is_not_there() {
 }
 
 /// Runs a script with a file system of its own at the home, in a name space of its own.
-fn with_home_on(desk: &Desk, options: &str, script: &str, args: &[&str]) -> Ran {
+pub fn with_home_on(desk: &Desk, options: &str, script: &str, args: &[&str]) -> Ran {
     std::fs::create_dir_all(desk.home()).unwrap();
     let inner = desk.command(args);
     let mount = format!("mount -t tmpfs -o {options} tmpfs \"$AMPLIFIER_HOME\" && {script}");

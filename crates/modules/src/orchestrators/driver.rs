@@ -44,6 +44,9 @@ use step::{Ending, Happened, Next, Step};
 /// What the conversation says where a cancelled turn leaves it, so that the next prompt does not stand beside the last.
 const CANCELLED_NOTE: &str = "[The turn was cancelled before it was finished.]";
 
+/// What the model is asked when a turn goes on behind its own words.
+const GO_ON: &str = "Go on where you were stopped.";
+
 /// How much of an answer `prompt:complete` shows, in characters.
 const PREVIEW: usize = 200;
 
@@ -167,7 +170,7 @@ impl Turn<'_> {
         let prompt = match prompt {
             Prompt::Continue => {
                 self.coordinator.emit(ExecutionStart { prompt: String::new() }).await;
-                return Happened::Begun;
+                return self.go_on().await.map_or_else(Happened::Failed, |()| Happened::Begun);
             }
             Prompt::Text(prompt) => prompt,
         };
@@ -181,6 +184,16 @@ impl Turn<'_> {
         self.store(Message::user(submitted.event.prompt))
             .await
             .map_or_else(Happened::Failed, |()| Happened::Begun)
+    }
+
+    /// A model answers a person or a tool, not itself: behind words of its own, such as the note about a turn that was
+    /// cancelled, it is asked to go on. Some services refuse a request that ends with their own words.
+    async fn go_on(&self) -> Result<(), TurnError> {
+        let messages = self.context.messages().await?;
+        match messages.last() {
+            Some(last) if last.role == Role::Assistant => self.store(Message::user(GO_ON)).await,
+            _ => Ok(()),
+        }
     }
 
     async fn store(&self, message: Message) -> Result<(), TurnError> {

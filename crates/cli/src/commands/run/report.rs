@@ -3,11 +3,13 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::open::OpenSession;
 use amplifier_app::store::usage_of_all;
 use amplifier_app::turns::TurnWatch;
 use amplifier_app::{ExecuteError, TurnError};
 use amplifier_protocol::event::TurnStatus;
+use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::run::{RunResult, RunStatus, RunTotals, RunUsage, result_line};
 use amplifier_protocol::status::SessionState;
 
@@ -21,6 +23,8 @@ use crate::stop::Stop;
 pub(super) struct Ended<'a> {
     pub(super) opened: &'a OpenSession,
     pub(super) watch: &'a TurnWatch,
+    /// Whom the session may ask.
+    pub(super) doors: &'a Doors,
     /// Nothing when the turn had to be left.
     pub(super) result: Option<&'a Result<String, ExecuteError>>,
     pub(super) stopped: Option<Stop>,
@@ -64,33 +68,40 @@ impl Ended<'_> {
     }
 
     pub(super) fn print(&self, output: Output, exit: Exit) {
-        match output {
-            Output::Text => self.print_text(exit),
-            Output::Json | Output::Jsonl => print(output, &self.summary(exit)),
+        let failure = self.failure(exit);
+        if let Some(failure) = &failure {
+            render::failure(failure);
         }
-    }
-
-    fn print_text(&self, exit: Exit) {
-        match self.result {
+        match (output, self.result) {
+            (Output::Json | Output::Jsonl, _) => print(output, &self.summary(exit, failure)),
             // A denial is no answer; whoever reads standard output must not take it for one.
-            Some(Ok(answer)) if exit == Exit::Refused => render::note(&format!("error: {answer}")),
-            Some(Ok(_)) if self.is_shown => {}
-            Some(Ok(answer)) if !answer.is_empty() || exit == Exit::Success => print_answer(answer),
-            // Why it was stopped has been told.
-            Some(Err(_)) if self.stopped.is_some_and(|stop| stop.exit() == exit) => {}
-            Some(Err(error)) => render::error(error, hint(error)),
-            Some(Ok(_)) | None => {}
+            (Output::Text, Some(Ok(answer)))
+                if exit != Exit::Refused
+                    && !self.is_shown
+                    && (!answer.is_empty() || exit == Exit::Success) =>
+            {
+                print_answer(answer);
+            }
+            (Output::Text, _) => {}
         }
     }
 
-    fn summary(&self, exit: Exit) -> RunResult {
+    /// Why there is no answer, unless that has been told with why it was stopped.
+    fn failure(&self, exit: Exit) -> Option<Failure> {
+        match self.result? {
+            Ok(answer) => (exit == Exit::Refused).then(|| Failure { message: answer.clone(), hint: None }),
+            Err(_) if self.stopped.is_some_and(|stop| stop.exit() == exit) => None,
+            Err(error) => Some(failure::describe(error, self.opened, self.doors, Front::Shell)),
+        }
+    }
+
+    fn summary(&self, exit: Exit, failure: Option<Failure>) -> RunResult {
         let session = &self.opened.session;
         let status = session.status();
-        let refusal = |answer: &String| (exit == Exit::Refused).then(|| answer.clone());
         let answered = self.result.and_then(|result| result.as_ref().ok());
-        let failed = self.result.and_then(|result| result.as_ref().err()).map(ToString::to_string);
+        let failed = || self.result.and_then(|result| result.as_ref().err()).map(ToString::to_string);
         let told = || render::errors_told().last().cloned();
-        let error = failed.or_else(|| answered.and_then(refusal));
+        let error = failure.map(|failure| failure.message).or_else(failed);
         let error = if exit == Exit::Success { None } else { error.or_else(told) };
         RunResult {
             status: self.status(exit),
@@ -159,18 +170,6 @@ fn print_answer(answer: &str) {
     render::out(&chat::rendered(answer, colour));
 }
 
-fn hint(error: &ExecuteError) -> Option<&'static str> {
-    match error {
-        ExecuteError::Turn(TurnError::Limit(_)) => {
-            Some("`--max-cost` and `session.limits` of the plan set limits; `--resume SESSION` goes on")
-        }
-        ExecuteError::Turn(TurnError::Journal { .. }) => Some(
-            "nothing was done that is not written down; make room or name another `--home`, then `--resume SESSION`",
-        ),
-        _ => None,
-    }
-}
-
 /// Tells programs that there is no session, with what was told to the person.
 pub(super) fn without_session(output: Output, exit: Exit) {
     if output == Output::Text {
@@ -184,6 +183,18 @@ pub(super) fn without_session(output: Output, exit: Exit) {
     let told = render::errors_told();
     let error = if told.is_empty() { "there is no session".to_owned() } else { told.join("\n") };
     print(output, &RunResult::without_session(status, exit.code(), error));
+}
+
+/// Tells that there was nothing to do: no model was asked.
+pub(super) fn nothing_to_finish(output: Output, id: SessionId) {
+    render::note(&format!(
+        "note: there is nothing to finish: the last turn of session `{id}` is complete\n  \
+         hint: `amplifier run --resume {id} PROMPT` asks something new"
+    ));
+    if output != Output::Text {
+        let nothing = RunResult::without_session(RunStatus::Completed, Exit::Success.code(), String::new());
+        print(output, &RunResult { error: None, session_id: Some(id), ..nothing });
+    }
 }
 
 fn print(output: Output, result: &RunResult) {

@@ -1,6 +1,6 @@
 //! `amplifier session export`.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use amplifier_app::files::{Durability, write_atomic};
@@ -11,19 +11,26 @@ use amplifier_app::store::SessionStore;
 
 use crate::args::{ExportFormat, SessionExportArgs};
 use crate::exit::Exit;
+use crate::harmless::Harmless;
 use crate::render;
 
 pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
     let format = format(args);
     let Some(to) = &args.to else {
-        let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-        return match sessions::export::export(store, &id, format, &mut stdout)
-            .and_then(|()| stdout.flush().map_err(SessionError::Write))
+        let stdout = std::io::stdout().lock();
+        let is_terminal = stdout.is_terminal();
+        let stdout = std::io::BufWriter::new(stdout);
+        let mut out: Box<dyn Write> = match is_terminal {
+            true => Box::new(Harmless::new(stdout)),
+            false => Box::new(stdout),
+        };
+        return match sessions::export::export(store, &id, format, &mut out)
+            .and_then(|()| out.flush().map_err(SessionError::Write))
         {
-            // A reader that went away has what it wanted.
+            // A reader that went away needs no words.
             Err(SessionError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                Ok(Exit::Success)
+                Ok(Exit::Unread)
             }
             done => done.map(|()| Exit::Success),
         };

@@ -9,11 +9,12 @@ use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
 
-use super::tell::{lines, minute, plain};
+use super::tell::{lines, minute};
 use super::{refuse, row};
 use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
 use crate::commands::{chat, load, run};
 use crate::exit::Exit;
+use crate::harmless::plain;
 use crate::render;
 
 /// How much of a conversation is shown when it goes on.
@@ -24,11 +25,6 @@ const NUMBERS: usize = 5;
 
 /// `amplifier continue [PROMPT]`.
 pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
-    if args.run.resume.is_some() {
-        render::note("error: `continue` finds the session itself");
-        render::note("  hint: `amplifier run --resume SESSION` goes on with one that you name");
-        return Exit::Usage;
-    }
     let access = match load::access(home) {
         Ok(access) => access,
         Err(exit) => return exit,
@@ -41,17 +37,16 @@ pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
     announce(&found);
     let id = found.metadata.session_id.clone();
     if args.force_bundle {
-        take_origin(&mut args.run.start, &found);
+        take_origin(&mut args.ask.start, &found);
     }
-    let converses = args.run.prompt.is_none() && !args.run.go_on && std::io::stdin().is_terminal();
+    let converses = args.ask.prompt.is_none() && !args.ask.go_on && std::io::stdin().is_terminal();
     if !converses {
-        args.run.resume = Some(id.to_string());
-        return run::answer_with(&args.run, Ok(access));
+        return run::answer_with(&args.ask, Some(id.as_str()), Ok(access));
     }
     if !args.no_history {
         show_last(&store, &id);
     }
-    chat::open(&args.run.start, Some(id), access)
+    chat::open(&args.ask.start, Some(id), access)
 }
 
 /// `amplifier resume [SESSION]` and `amplifier session resume SESSION`.

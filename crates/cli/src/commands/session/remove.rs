@@ -6,10 +6,11 @@ use amplifier_app::library::Access;
 use amplifier_app::sessions::{self, SessionError};
 use amplifier_app::store::SessionStore;
 
-use super::tell::{count, plain};
+use super::tell::count;
 use super::{placed_row, scope};
 use crate::args::{SessionCleanupArgs, SessionDeleteArgs};
 use crate::exit::Exit;
+use crate::harmless::plain;
 use crate::render;
 
 pub fn delete(args: &SessionDeleteArgs, store: &SessionStore) -> Result<Exit, SessionError> {

@@ -7,9 +7,10 @@ use amplifier_app::store::SessionStore;
 use serde_json::json;
 
 use super::scope;
-use super::tell::{count, minute, plain};
+use super::tell::{count, minute};
 use crate::args::{Form, SessionSearchArgs};
 use crate::exit::Exit;
+use crate::harmless::plain;
 use crate::render;
 
 pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -35,7 +36,7 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
         GoOn::Yes
     })?;
     for (id, error) in &searched.unread {
-        render::note(&format!("warning: session `{id}` could not be searched: {error}"));
+        super::warn(&format!("session `{id}` could not be searched"), error);
     }
     if args.output == Form::Json {
         render::json(&json!({ "hits": hits, "sessions_searched": searched.sessions, "more": more }));

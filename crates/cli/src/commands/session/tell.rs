@@ -11,6 +11,7 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::status::SessionState;
 use amplifier_protocol::time::Timestamp;
 
+use crate::harmless::plain;
 use crate::page;
 use crate::render;
 
@@ -42,11 +43,6 @@ pub fn count(number: impl Into<u64>, thing: &str) -> String {
 /// A time to the minute.
 pub fn minute(time: Timestamp) -> String {
     second(time).chars().take(16).chain("Z".chars()).collect()
-}
-
-/// A text that cannot move the cursor or change colours.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
 }
 
 /// What is worth knowing about a session, a line each.
@@ -182,10 +178,5 @@ mod tests {
         let all: Vec<_> = ids.iter().collect();
         let shown: Vec<_> = ids.iter().map(|id| short(id, &all)).collect();
         assert_eq!(shown, ["0199aaaa-0001-70", "0199aaaa-0001-71", "0199bbbb-0001"]);
-    }
-
-    #[test]
-    fn what_is_printed_cannot_steer_the_terminal() {
-        assert_eq!(plain("a\u{1b}[31mb\nc\r"), "a\u{fffd}[31mb\nc\u{fffd}");
     }
 }

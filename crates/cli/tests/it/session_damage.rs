@@ -1,0 +1,314 @@
+//! Sessions on a full disk, and sessions whose files somebody else damaged: what is there is never made less, and what is
+//! wrong is told with its place and its cure.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+
+use crate::desk::{Desk, Ran, read, says};
+use crate::terminal::Terminal;
+use crate::wrong::{as_nobody, with_home_on};
+
+/// A session of three turns.
+struct Told {
+    desk: Desk,
+    id: String,
+    folder: PathBuf,
+    journal: String,
+}
+
+fn told() -> Told {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("the answer"));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "the first question"]));
+    ok(desk.amplifier(&["continue", "the second question"]));
+    ok(desk.amplifier(&["continue", "the third question"]));
+    let folder = desk.sessions().remove(0);
+    let id = folder.file_name().unwrap().to_str().unwrap().to_owned();
+    let journal = read(&folder.join("events.jsonl"));
+    Told { desk, id, folder, journal }
+}
+
+impl Told {
+    fn spoil(&self, journal: &str) {
+        std::fs::write(self.folder.join("events.jsonl"), journal).unwrap();
+    }
+
+    fn views(&self) -> [String; 2] {
+        ["transcript.jsonl", "metadata.json"].map(|name| read(&self.folder.join(name)))
+    }
+
+    /// Everything that opens or reads a session.
+    fn readers(&self) -> Vec<Vec<&str>> {
+        let id = self.id.as_str();
+        vec![
+            vec!["continue", "go on"],
+            vec!["run", "--resume", id, "go on"],
+            vec!["chat", "--resume", id],
+            vec!["session", "show", id],
+            vec!["session", "export", id],
+            vec!["session", "replay", id],
+            vec!["session", "fork", id],
+            vec!["session", "rewind", id, "--to", "1"],
+            vec!["session", "rename", id, "another"],
+        ]
+    }
+
+    /// The number of the line where a turn begins.
+    fn line_of(&self, prompt: &str) -> usize {
+        self.journal.lines().position(|line| line.contains(prompt)).unwrap() + 1
+    }
+}
+
+#[track_caller]
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    ran
+}
+
+#[track_caller]
+fn refused(ran: &Ran, words: &[&str]) {
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    for word in words.iter().chain(&["hint: "]) {
+        assert!(ran.stderr.contains(word), "`{word}` is not told: {}", ran.seen());
+    }
+}
+
+#[test]
+fn a_journal_that_lost_records_is_refused_and_its_views_are_left_alone() {
+    let told = told();
+    let records = told.journal.lines().count();
+    let views = told.views();
+    let second = told.line_of("the second question");
+    let cut_at = |line: usize| told.journal.split_inclusive('\n').take(line).collect::<String>();
+    let known = format!("know {records}");
+    let torn = format!("{}{{\"v\":1,\"seq\":", cut_at(second - 1));
+    let ends = format!("ends at record {}", second - 1);
+    let whole = format!("session fork {} --at 1", told.id);
+    for (journal, words) in [
+        (String::new(), ["holds no record", "begin anew"]),
+        (cut_at(second - 1), [&ends, &whole]),
+        (torn, [&ends, &whole]),
+    ] {
+        told.spoil(&journal);
+        for args in told.readers() {
+            let ran = told.desk.amplifier(&args);
+            refused(&ran, &["events.jsonl", &known, "put a copy of `events.jsonl` back", words[0], words[1]]);
+        }
+        assert_eq!(read(&told.folder.join("events.jsonl")), journal, "it is left as it was found");
+    }
+    std::fs::remove_file(told.folder.join("events.jsonl")).unwrap();
+    for args in told.readers() {
+        refused(&told.desk.amplifier(&args), &["events.jsonl", &known, "is not there"]);
+    }
+    assert!(!told.folder.join("events.jsonl").exists());
+    assert_eq!(told.views(), views, "the last copy of what was said");
+    // A list knows it still, from the index and without it.
+    assert!(ok(told.desk.amplifier(&["session", "list"])).stdout.contains("the first question"));
+    std::fs::remove_file(told.desk.home().join("state/sessions.idx")).unwrap();
+    let listed = ok(told.desk.amplifier(&["session", "list"]));
+    assert!(listed.stdout.contains("the first question"), "{}", listed.seen());
+    assert!(listed.stderr.contains(&known) && listed.stderr.contains("hint: "), "{}", listed.seen());
+    let listed = ok(told.desk.amplifier(&["session", "list", "--output", "json"])).json();
+    assert_eq!(listed["damaged"][0]["id"], json!(told.id), "{listed}");
+    // The copy comes back, and nothing is missing.
+    told.spoil(&told.journal);
+    ok(told.desk.amplifier(&["continue", "go on"]));
+    assert!(told.views()[0].starts_with(&views[0]));
+}
+
+#[test]
+fn a_transcript_is_kept_when_the_journal_and_the_metadata_lost_what_it_holds() {
+    let told = told();
+    let [transcript, _] = told.views();
+    let second = told.line_of("the second question");
+    let half: String = told.journal.split_inclusive('\n').take(second - 1).collect();
+    std::fs::remove_file(told.folder.join("metadata.json")).unwrap();
+    told.spoil("");
+    refused(&told.desk.amplifier(&["session", "show", &told.id]), &["holds no record", "transcript"]);
+    assert_eq!(read(&told.folder.join("transcript.jsonl")), transcript);
+    // Nothing tells that records are gone; what the transcript has beyond them stays all the same.
+    told.spoil(&half);
+    ok(told.desk.amplifier(&["session", "show", &told.id]));
+    assert_eq!(read(&told.folder.join("transcript.lost-1.jsonl")), transcript);
+    assert_eq!(read(&told.folder.join("transcript.jsonl")).lines().count(), 2);
+}
+
+#[test]
+fn a_damaged_journal_is_told_with_the_fork_that_saves_what_is_whole() {
+    let told = told();
+    let views = told.views();
+    let fork = format!("session fork {} --at 1", told.id);
+    // The very first line of the second turn, and one in its middle.
+    for line in [told.line_of("the second question"), told.line_of("the second question") + 4] {
+        let spoil = |(at, text): (usize, &str)| match at + 1 == line {
+            true => format!("{}\n", text.replacen("\"ts\"", "\"tz\"", 1)),
+            false => format!("{text}\n"),
+        };
+        let damaged: String = told.journal.lines().enumerate().map(spoil).collect();
+        told.spoil(&damaged);
+        for args in told.readers() {
+            let ran = told.desk.amplifier(&args);
+            refused(&ran, &[&format!("events.jsonl:{line}"), "damaged", &fork]);
+        }
+        assert_eq!(told.views(), views);
+        let saved = ok(told.desk.amplifier(&["session", "fork", &told.id, "--at", "1"])).stdout;
+        let saved = saved.trim();
+        let ran = ok(told.desk.amplifier(&["session", "export", saved]));
+        assert!(
+            ran.stdout.contains("the first question") && !ran.stdout.contains("second"),
+            "{}",
+            ran.seen()
+        );
+        ok(told.desk.amplifier(&["session", "delete", saved, "--yes"]));
+    }
+    // Nothing whole is left to save.
+    told.spoil(&told.journal.replacen("the first question", "the worst question", 1));
+    refused(&told.desk.amplifier(&["session", "show", &told.id]), &["events.jsonl:", "begin anew"]);
+}
+
+#[test]
+fn files_beside_the_journal_are_replaced_or_named() {
+    let told = told();
+    let resume = || told.desk.amplifier(&["run", "--resume", &told.id, "go on"]);
+    std::fs::remove_file(told.folder.join("mount_plan.json")).unwrap();
+    refused(&resume(), &["mount_plan.json", "--plan FILE", "--bundle REF"]);
+    ok(told.desk.amplifier(&["run", "--resume", &told.id, "--plan", "a.json", "go on"]));
+    // The lock counts, not what the file says.
+    for garbage in [vec![0xff_u8, 0xfe, 0], vec![0x80; 9_000]] {
+        std::fs::write(told.folder.join("lease"), garbage).unwrap();
+        ok(resume());
+    }
+    std::fs::write(told.folder.join("prompt.json"), "no").unwrap();
+    refused(&resume(), &["prompt.json", "--bundle REF"]);
+    told.desk.file(
+        "b/bundle.md",
+        "---\nbundle: {name: mine}\nsession: {orchestrator: loop-basic, context: context-simple}\n\
+         providers:\n  - module: provider-mock\n    config: {responses: [brief]}\n---\nBe brief.\n",
+    );
+    let ran = ok(told.desk.amplifier(&["run", "--resume", &told.id, "--bundle", "b", "go on"]));
+    assert_eq!(ran.stdout, "brief\n");
+    ok(resume());
+}
+
+#[test]
+fn a_journal_that_may_not_be_read_is_to_be_made_readable() {
+    let told = told();
+    // Everything is open to everybody, but the journal.
+    let mut open = vec![told.desk.home(), told.desk.work()];
+    while let Some(path) = open.pop() {
+        let is_dir = path.is_dir();
+        if is_dir {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        let mode = if is_dir { 0o777 } else { 0o666 };
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let journal = told.folder.join("events.jsonl");
+    std::fs::set_permissions(&journal, PermissionsExt::from_mode(0o000)).unwrap();
+    let id = told.id.as_str();
+    for args in
+        [["session", "show", id].as_slice(), &["session", "export", id], &["run", "--resume", id, "x"]]
+    {
+        let ran = Ran::of(as_nobody(&told.desk, args).output().unwrap());
+        refused(&ran, &["events.jsonl", "ermission denied", "readable"]);
+    }
+}
+
+#[test]
+fn a_session_that_did_not_come_to_be_is_told_with_its_place_and_cleaned_up() {
+    let desk = Desk::new();
+    let left = desk.home().join("state/sessions/left-behind");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::write(left.join("mount_plan.json"), "{}").unwrap();
+    let listed = ok(desk.amplifier(&["session", "list"]));
+    assert!(listed.stderr.contains(&left.join("events.jsonl").display().to_string()), "{}", listed.seen());
+    assert!(listed.stderr.contains("`amplifier session delete left-behind`"), "{}", listed.seen());
+    ok(desk.amplifier(&["session", "cleanup", "--yes"]));
+    assert!(left.exists(), "somebody may be about to begin");
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    std::fs::File::open(&left).unwrap().set_modified(long_ago).unwrap();
+    ok(desk.amplifier(&["session", "cleanup", "--yes"]));
+    assert!(!left.exists());
+    // The cure that the warning names works at once.
+    std::fs::create_dir_all(&left).unwrap();
+    ok(desk.amplifier(&["session", "delete", "left-behind", "--yes"]));
+    assert!(!left.exists());
+}
+
+/// What a command said and how it ended, from a file that a script wrote.
+fn noted(desk: &Desk, name: &str) -> Ran {
+    let text = |end: &str| read(&desk.work().join(format!("{name}.{end}")));
+    Ran { code: text("code").trim().parse().unwrap(), stdout: text("out"), stderr: text("err") }
+}
+
+#[test]
+fn a_full_disk_keeps_nobody_from_reading_and_what_is_done_is_no_failure() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("the answer"));
+    // The disk has no room for another file: files can grow, none can be replaced.
+    let script = r#"
+        note() { name=$1; shift; "$@" >$name.out 2>$name.err; echo $? >$name.code; }
+        A=$1
+        "$@" >/dev/null && "$A" continue "the second question" >/dev/null || exit 9
+        id=$(ls "$AMPLIFIER_HOME/state/sessions")
+        n=0; while touch "$AMPLIFIER_HOME/full-$n" 2>/dev/null; do n=$((n+1)); done
+        note show "$A" session show $id
+        note export "$A" session export $id
+        note rename "$A" session rename $id "another name"
+        note rewind "$A" session rewind $id --to 1
+        note after "$A" session show $id
+        rm "$AMPLIFIER_HOME/state/sessions.idx" && touch "$AMPLIFIER_HOME/full-again"
+        note list "$A" session list
+        note new-0 "$A" run --plan a.json hello
+        for k in 1 2 3; do
+            n=$((n-1)); rm "$AMPLIFIER_HOME/full-$n"
+            note new-$k "$A" run --plan a.json hello
+        done
+        ls "$AMPLIFIER_HOME/state/sessions" >sessions.txt
+        rm "$AMPLIFIER_HOME"/full-*
+        note room "$A" session show $id
+        exit 0
+    "#;
+    let ran = with_home_on(
+        &desk,
+        "size=8m,nr_inodes=80",
+        script,
+        &["run", "--plan", "a.json", "the first question"],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ok(noted(&desk, "show")).stdout.contains("the second question"));
+    assert!(ok(noted(&desk, "export")).stdout.contains("the second question"));
+    let complete = "the journal is complete, and the views are rebuilt from it";
+    for (name, says) in [("rename", "is called `another name`"), ("rewind", "at the end of turn 1")] {
+        let ran = ok(noted(&desk, name));
+        assert!(ran.stdout.contains(says), "{}", ran.seen());
+        assert!(ran.stderr.contains("No space left") && ran.stderr.contains(complete), "{}", ran.seen());
+    }
+    for name in ["after", "list", "room"] {
+        assert!(ok(noted(&desk, name)).stdout.contains("another name"), "{}", noted(&desk, name).seen());
+    }
+    for name in ["new-0", "new-1", "new-2", "new-3"] {
+        refused(&noted(&desk, name), &["No space left", "make room"]);
+    }
+    assert_eq!(read(&desk.work().join("sessions.txt")).lines().count(), 1, "nothing is left of the others");
+}
+
+#[test]
+fn what_a_model_said_cannot_steer_the_terminal_but_stands_in_a_file() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("before \u{1b}]0;hacked\u{7} after"));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "hi"]));
+    let id = desk.sessions().remove(0).file_name().unwrap().to_str().unwrap().to_owned();
+    let piped = ok(desk.amplifier(&["session", "export", &id]));
+    assert!(piped.stdout.contains("before \u{1b}]0;hacked\u{7} after"), "{}", piped.seen());
+    let mut terminal = Terminal::open(&desk, &["session", "export", &id], (80, 24), "xterm-256color");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    let bytes = String::from_utf8(terminal.bytes()).unwrap();
+    assert!(bytes.contains("before \u{fffd}]0;hacked\u{fffd} after"), "{bytes:?}");
+    let ran = desk.amplifier(&["session", "rename", &id, "a\u{1b}[31mb"]);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains("a\u{fffd}[31mb"), "{}", ran.seen());
+}
