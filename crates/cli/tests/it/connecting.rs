@@ -273,7 +273,8 @@ fn a_connection_that_fails_is_told_once() {
     desk.plan("plan.json", &plan);
     let ran = with(&desk, &[], &["run", "--plan", "plan.json", "hi"]);
     assert_eq!(ran.code, 1, "{}", ran.seen());
-    assert_eq!(times(&ran.stderr, "error sending request"), 1, "{}", ran.stderr);
+    assert_eq!(times(&ran.stderr, "cannot be reached"), 1, "{}", ran.stderr);
+    assert_eq!(times(&ran.stderr, "error sending request"), 0, "{}", ran.stderr);
     assert_eq!(times(&ran.stderr, "caused by"), 0, "{}", ran.stderr);
 }
 
