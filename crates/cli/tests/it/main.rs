@@ -55,6 +55,8 @@ mod run_failures;
 mod run_flags;
 mod run_lines;
 mod run_terminal;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod session;
 #[cfg(target_os = "linux")]
 mod session_damage;
