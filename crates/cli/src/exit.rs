@@ -13,6 +13,8 @@ pub enum Exit {
     Usage,
     /// A hook, the person or a limit stood against it.
     Refused,
+    /// It looked for something new, and there is.
+    News,
     /// Its time was up.
     TimedOut,
     /// The terminal was closed.
@@ -33,6 +35,7 @@ impl Exit {
             Self::Failure => 1,
             Self::Usage => 2,
             Self::Refused => 3,
+            Self::News => 100,
             Self::TimedOut => 124,
             Self::HungUp => 129,
             Self::Interrupted => 130,

@@ -255,6 +255,12 @@ pub fn error(error: &(dyn Error + 'static), hint: Option<&str>) {
     }
 }
 
+/// What a model read and wrote.
+pub fn tokens(read: u64, written: u64) -> String {
+    let word = if read == 1 { "token" } else { "tokens" };
+    format!("{read} {word} in, {written} out")
+}
+
 /// A turn that failed, and what can be done about it.
 pub fn failure(failure: &Failure) {
     note(&format!("error: {}", failure.message));

@@ -119,7 +119,7 @@ fn verbose_tells_every_step_beside_the_answer() {
     let mut terminal = Terminal::open(&desk, &["run", "-v", "--plan", "a.json", "hi"], (120, 24), TERM);
     assert_eq!(terminal.end(), 0, "{}", terminal.screen());
     let screen = terminal.screen();
-    for words in ["Let me look.", "`read_file` notes.txt …", "I have read it.", "1 tool calls; session "] {
+    for words in ["Let me look.", "`read_file` notes.txt …", "I have read it.", "1 tool call; session "] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
     assert!(!screen.contains('✓'), "a call is told once: {screen}");

@@ -197,7 +197,7 @@ fn going_on_can_be_quiet_and_can_tell_every_step() {
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("yes\n", ""));
     let verbose = ok(desk.amplifier(&["continue", "-v", "hi"]));
     assert!(
-        verbose.stderr.contains("`provider-mock` …") && verbose.stderr.contains("tokens in"),
+        verbose.stderr.contains("`provider-mock` …") && verbose.stderr.contains(" in, "),
         "{}",
         verbose.seen()
     );

@@ -104,7 +104,7 @@ fn said(outcome: &CallOutcome) -> String {
                 usage.and_then(|usage| usage.get(key)).and_then(Value::as_u64).unwrap_or_default()
             };
             match usage {
-                Some(_) => format!("{} tokens in, {} out", tokens("input_tokens"), tokens("output_tokens")),
+                Some(_) => render::tokens(tokens("input_tokens"), tokens("output_tokens")),
                 None if result.get("success") == Some(&Value::Bool(false)) => "failed".to_owned(),
                 None => {
                     let size = u64::try_from(result.to_string().len()).unwrap_or(u64::MAX);

@@ -63,7 +63,7 @@ impl Ended<'_> {
             Exit::Refused => RunStatus::LimitReached,
             Exit::TimedOut => RunStatus::TimedOut,
             Exit::Interrupted | Exit::Terminated | Exit::HungUp | Exit::Unread => RunStatus::Cancelled,
-            Exit::Failure | Exit::Usage => RunStatus::Failed,
+            Exit::Failure | Exit::Usage | Exit::News => RunStatus::Failed,
         }
     }
 
@@ -150,11 +150,11 @@ impl Ended<'_> {
         }
         let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
         render::detail(&format!(
-            "{}: {} tokens in, {} out, {cost}, {} tool calls; session {}",
+            "{}: {}, {cost}, {} tool {}; session {}",
             time(took),
-            status.total_input_tokens,
-            status.total_output_tokens,
+            render::tokens(status.total_input_tokens, status.total_output_tokens),
             status.tool_invocations,
+            if status.tool_invocations == 1 { "call" } else { "calls" },
             session.id()
         ));
     }
