@@ -30,6 +30,7 @@ pub mod modes;
 pub mod open;
 pub mod overrides;
 pub mod paths;
+pub mod plain;
 pub mod prepare;
 pub mod profiles;
 pub mod project;

@@ -26,6 +26,7 @@ pub fn access(home: Option<PathBuf>) -> Result<Access, Exit> {
     let files = settings_files(&access);
     let settings = Settings::load(&files, &access.environment).map_err(|error| refuse_settings(&error))?;
     settings.notices().iter().for_each(|notice| render::note(&line(notice)));
+    access.environment.learn(&settings.plain());
     access.settings = Arc::new(settings);
     Ok(access)
 }
@@ -209,7 +210,11 @@ impl Chosen {
     pub async fn find(choice: &PlanChoice, access: &Access, options: PrepareOptions) -> Result<Self, Exit> {
         if let Some(path) = &choice.plan {
             return match PlanFile::read(path) {
-                Ok(file) => Ok(Self::File(Box::new(file.with_settings(&access.settings)))),
+                Ok(file) => {
+                    let file = file.with_settings(&access.settings);
+                    access.environment.learn(file.plain());
+                    Ok(Self::File(Box::new(file)))
+                }
                 Err(error) => {
                     render::error(&error, error.hint());
                     Err(Exit::Usage)

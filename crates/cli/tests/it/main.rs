@@ -42,6 +42,7 @@ mod outputs;
 mod pages;
 mod parts;
 mod picture;
+mod plain_keys;
 mod plan;
 mod plans_of_bundles;
 #[cfg(unix)]
