@@ -176,12 +176,18 @@ impl<'a> Asked<'a> {
         };
         Some(match error.kind {
             Kind::Authentication => {
-                format!("{}; {} tries it, `amplifier init` takes another key", self.key(), self.test())
+                format!(
+                    "{}; {} tries it, {} takes another key",
+                    self.key(),
+                    self.test(),
+                    self.change(" --key-stdin")
+                )
             }
             Kind::AccessDenied => {
                 format!(
-                    "{}; it may not do this: `--model` asks another model, `amplifier init` takes another key",
-                    self.key()
+                    "{}; it may not do this: `--model` asks another model, {} takes another key",
+                    self.key(),
+                    self.change(" --key-stdin")
                 )
             }
             Kind::NotFound => format!(
@@ -207,7 +213,7 @@ impl<'a> Asked<'a> {
             Kind::Stream => later("the answer was not kept;"),
             Kind::ContextLength => too_long(id, front),
             Kind::ContentFilter => "the service does not answer this; ask in other words".to_owned(),
-            Kind::Configuration => format!("{} tries it, `amplifier init` sets it up anew", self.test()),
+            Kind::Configuration => format!("{} tries it, {} sets it up anew", self.test(), self.change("")),
             _ => return None,
         })
     }
@@ -223,6 +229,14 @@ impl<'a> Asked<'a> {
                 format!("it has no key; `{first}` or `api_key` in its config gives one")
             }
             (None, _) => "the service does not take the key".to_owned(),
+        }
+    }
+
+    /// The command that changes how it is set up.
+    fn change(&self, flag: &str) -> String {
+        match self.configured {
+            Some(name) => format!("`amplifier provider set {name}{flag}`"),
+            None => "`amplifier init`".to_owned(),
         }
     }
 
