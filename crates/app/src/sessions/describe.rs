@@ -72,6 +72,7 @@ pub(super) fn own(
     }
     let owner = Owner::this_process(program, SystemClock::default().now());
     let (journal, opened) = FileJournal::open(folder, owner).map_err(SessionError::about(id))?;
+    // Before anything is added, so that no view knows a record that was torn.
     match update_views(folder) {
         // A full disk: views that lag are brought up later.
         Err(StoreError::File(_)) if !are_ahead(folder, opened.last_seq) => {}

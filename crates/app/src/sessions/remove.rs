@@ -10,6 +10,7 @@ use std::time::Duration;
 use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
+use indexmap::IndexSet;
 
 use super::SessionError;
 use super::find::is_below;
@@ -50,15 +51,15 @@ pub fn families(store: &SessionStore, roots: &[SessionId]) -> Result<Vec<Vec<Ses
     let family = |root: &SessionId| {
         // What cannot be read does not tell its parent, but its id begins with the parent's.
         let unread = unread.iter().map(|(id, _)| id).filter(|id| *id != root && is_below(id, root));
-        let mut found: Vec<SessionId> = vec![root.clone()];
+        // Each once: files that somebody changed may say that sessions descend from each other.
+        let mut found = IndexSet::from([root]);
         let mut at = 0;
-        while let Some(parent) = found.get(at) {
-            let children = below.get(parent).into_iter().flatten().copied().cloned().collect::<Vec<_>>();
-            found.extend(children);
+        while let Some(parent) = found.get_index(at).copied() {
+            found.extend(below.get(parent).into_iter().flatten().copied());
             at += 1;
         }
-        found.extend(unread.cloned());
-        found
+        found.extend(unread);
+        found.into_iter().cloned().collect()
     };
     Ok(roots.iter().map(family).collect())
 }
