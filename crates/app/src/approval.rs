@@ -19,7 +19,7 @@ mod grants;
 
 pub use amplifier_modules::preview::{Preview, patched_files};
 pub use changes::changes;
-pub use grants::{Grant, GrantFile, GrantsError};
+pub use grants::{AllowedInput, Grant, GrantFile, GrantsError};
 
 /// How much of a question is told when nobody was asked, in characters.
 const TOLD: usize = 160;
@@ -240,7 +240,7 @@ impl Grant {
     /// What allowing this call for longer covers: exactly this input where programs are started, else every call of the
     /// tool.
     pub fn of(call: &AskedCall) -> Self {
-        let input = call.effects.executes.then(|| call.tool_input.to_string());
+        let input = call.effects.executes.then(|| AllowedInput::of(&call.tool_input));
         Self { tool: call.tool_name.clone(), input }
     }
 

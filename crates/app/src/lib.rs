@@ -28,6 +28,7 @@ pub mod library;
 pub mod lockfile;
 pub mod modes;
 pub mod open;
+pub mod output;
 pub mod overrides;
 pub mod paths;
 pub mod plain;

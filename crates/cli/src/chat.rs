@@ -98,8 +98,12 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         }
     };
     let known = Shared::default();
-    let completion =
-        Completion { known: known.clone(), folder: seat.folder().to_owned(), home: seat.home().clone() };
+    let completion = Completion {
+        known: known.clone(),
+        folder: seat.folder().to_owned(),
+        home: seat.home().clone(),
+        scope: seat.scope(),
+    };
     let input = Input::open(face, Setup { history, completion, colour });
     let mut chat = Chat {
         screen,

@@ -97,7 +97,7 @@ fn run(args: Args) -> Exit {
     let Some(command) = args.command else { return commands::chat::chat(&args.chat, args.home) };
     match command {
         Command::Chat(chat) => commands::chat::chat(&chat, args.home),
-        Command::Backup(BackupCommand::List(list)) => commands::backup::list(&list),
+        Command::Backup(BackupCommand::List(list)) => commands::backup::list(&list, args.home),
         Command::Backup(BackupCommand::Restore(restore)) => commands::backup::restore(&restore, args.home),
         Command::Module(ModuleCommand::List(list)) => commands::module::list(&list),
         Command::Module(ModuleCommand::Info(info)) => commands::module::info(&info),

@@ -11,6 +11,7 @@ use amplifier_app::modes::{Mode, ModeSwitch};
 use amplifier_app::open::{AppError, Keeps, OpenRequest, OpenSession, Which, open};
 use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
+use amplifier_app::sessions::Scope;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
     ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, ExecuteError, LoadEntry, LoadOutcome,
@@ -252,6 +253,11 @@ impl Seat {
 
     pub fn folder(&self) -> &Path {
         &self.access.base
+    }
+
+    /// The sessions of the project the person is in.
+    pub fn scope(&self) -> Scope {
+        Scope::here(&self.access)
     }
 
     pub fn home(&self) -> &Home {

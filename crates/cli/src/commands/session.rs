@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use amplifier_app::library::Access;
-use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
+use amplifier_app::sessions::{self, Listed, Place, Scope, SessionError, Unread, story};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 use serde_json::{Value, json};
 
 use super::load;
+use super::start::tell_repair;
 use crate::args::{
     Form, SessionCommand, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
     SessionRewindArgs, SessionShowArgs, Where,
@@ -80,10 +81,27 @@ pub fn refuse(error: &SessionError, store: &SessionStore) -> Exit {
 
 fn scope(place: &Where, access: &Access) -> Scope {
     match (&place.project, place.all) {
-        (Some(project), _) => Scope::of_project(&access.base.join(project)),
+        (Some(project), _) => Scope::below(&access.base.join(project)),
         (None, true) => Scope::all(),
-        (None, false) => Scope::of_project(&access.base),
+        (None, false) => Scope::here(access),
     }
+}
+
+/// Names sessions that could not be read: one of them may be what somebody looks for.
+fn tell_unread(unread: &[Unread]) {
+    for (id, error) in unread.iter().take(UNREAD) {
+        warn(&format!("session `{id}` cannot be read"), error);
+    }
+    if let more @ 1.. = unread.len().saturating_sub(UNREAD) {
+        render::note(&format!(
+            "warning: {more} more cannot be read; `amplifier session list --output json` names them all"
+        ));
+    }
+}
+
+fn unread_json(unread: &[Unread]) -> Value {
+    let told = |(id, error): &Unread| json!({ "session_id": id, "error": error.to_string() });
+    unread.iter().map(told).collect()
 }
 
 fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -92,14 +110,9 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     }
     let scope = Scope { limit: Some(args.limit), ..scope(&args.place, access) };
     let listing = sessions::list(store, &scope)?;
-    for (id, error) in listing.unread.iter().take(UNREAD) {
-        warn(&format!("session `{id}` cannot be shown"), error);
-    }
+    tell_unread(&listing.unread);
     for (id, error) in listing.damaged.iter().take(UNREAD) {
         warn(&format!("session `{id}` is shown as it was known"), error);
-    }
-    if let more @ 1.. = listing.unread.len().saturating_sub(UNREAD) {
-        render::note(&format!("warning: {more} more cannot be shown; `--output json` names them all"));
     }
     for id in &listing.rebuilt {
         render::note(&format!(
@@ -108,22 +121,18 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     }
     if args.output == Form::Json {
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
-        let unread = listing.unread.iter().map(|(id, error)| json!({ "id": id, "error": error.to_string() }));
-        let unread: Vec<_> = unread.collect();
-        let damaged =
-            listing.damaged.iter().map(|(id, error)| json!({ "id": id, "error": error.to_string() }));
-        let damaged: Vec<_> = damaged.collect();
+        let (unread, damaged) = (unread_json(&listing.unread), unread_json(&listing.damaged));
         let total = listing.total;
         render::json(&json!({ "sessions": sessions, "total": total, "unread": unread, "damaged": damaged }));
         return Ok(Exit::Success);
     }
     if listing.total == 0 {
-        match &scope.project {
-            Some(project) => {
-                render::out(&format!("no session was started in `{}` or below it", project.display()));
+        match &scope.place {
+            Place::Anywhere => render::out("there is no session yet"),
+            place => {
+                render::out(&format!("no session was started in {place}"));
                 render::note("  hint: `--all` shows those of other folders");
             }
-            None => render::out("there is no session yet"),
         }
     }
     let ids: Vec<_> = listing.sessions.iter().map(|listed| &listed.metadata.session_id).collect();
@@ -190,18 +199,20 @@ fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
 
 fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, SessionError> {
     let tree = sessions::tree(store, root)?;
+    tell_unread(&tree.unread);
     if form == Form::Json {
-        let sessions = tree.iter().map(|(depth, listed)| {
+        let sessions = tree.sessions.iter().map(|(depth, listed)| {
             let mut session = as_json(listed);
             if let Value::Object(session) = &mut session {
                 session.insert("depth".to_owned(), json!(depth));
             }
             session
         });
-        render::json(&json!({ "sessions": sessions.collect::<Vec<_>>() }));
+        let unread = unread_json(&tree.unread);
+        render::json(&json!({ "sessions": sessions.collect::<Vec<_>>(), "unread": unread }));
         return Ok(Exit::Success);
     }
-    for (depth, listed) in &tree {
+    for (depth, listed) in &tree.sessions {
         let metadata = &listed.metadata;
         let kind = match &metadata.forked_from {
             Some(point) => format!("fork at turn {}: ", point.turn),
@@ -216,7 +227,7 @@ fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, Sess
 }
 
 fn as_json(listed: &Listed) -> Value {
-    let mut session = serde_json::to_value(&listed.metadata).unwrap_or_default();
+    let mut session = listed.metadata.told();
     if let Value::Object(session) = &mut session {
         session.insert("in_use_by".to_owned(), json!(listed.owner));
     }
@@ -251,7 +262,7 @@ fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionErr
     }
     tell::facts(&listed, folder.dir(), bytes).iter().for_each(|fact| render::out(fact));
     for turn in &turns {
-        render::out(&tell::fitting(&tell::turn_row(turn)));
+        render::out(&tell::turn_row(turn, &listed, render::columns()));
     }
     if args.transcript {
         story::tell(&folder, 0, |moment| {
@@ -285,6 +296,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     let id = sessions::resolve(store, &args.session)?;
     let done = sessions::rewind(store, &id, args.to)?;
     let messages = count(done.messages as u64, "message");
+    tell_repair(done.repair.as_ref());
     tell_stale(done.stale.as_deref());
     render::out(&format!("the conversation is at the end of turn {} and has {messages}", done.to));
     if done.from != done.to {
@@ -321,6 +333,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
 fn rename(args: &SessionRenameArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
     let renamed = sessions::rename(store, &id, &args.name)?;
+    tell_repair(renamed.repair.as_ref());
     tell_stale(renamed.stale.as_deref());
     render::out(&format!("session `{id}` is called `{}`", plain(renamed.label())));
     Ok(Exit::Success)
@@ -339,7 +352,13 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
     let folder = store.open_whole(&id)?;
     let mut pace = tell::Pace::new(speed);
     let mut turn = 0;
+    let mut moments = Vec::new();
     story::tell(&folder, args.from, |moment| {
+        if args.output == Form::Json {
+            turn = moment.turn;
+            moments.push(json!(moment));
+            return Ok(());
+        }
         pace.wait_until(moment.ts);
         if moment.turn != turn {
             turn = moment.turn;
@@ -351,6 +370,9 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
     if turn == 0 {
         let last = sessions::turns(&folder)?.last().map_or(0, |turn| turn.number);
         return Err(SessionError::NoTurn { id, turn: args.from, last });
+    }
+    if args.output == Form::Json {
+        render::json(&json!({ "session_id": id, "moments": moments }));
     }
     Ok(Exit::Success)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use amplifier_app::approval::{ApprovalPolicy, Approvals, Asker, GrantFile};
 use amplifier_app::detect::{DetectError, Filled, Places};
+use amplifier_app::journal::Repair;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
 use amplifier_app::prepare::PrepareOptions;
@@ -309,15 +310,20 @@ pub fn refuse_to_open(error: &AppError) -> Exit {
     if error.is_usage() { Exit::Usage } else { Exit::Failure }
 }
 
-/// What the person should know before the answer. `before` is the plan before the flags of this call changed it: who gives
-/// a flag knows what it changes.
-pub fn tell_about(opened: &OpenSession, before: Option<&PlanHash>) {
-    if let Some(repair) = &opened.repair {
-        let (bytes, saved) = (repair.bytes, repair.saved.display());
+/// Says what was cut from the end of a journal.
+pub fn tell_repair(repair: Option<&Repair>) {
+    if let Some(Repair { bytes, saved, .. }) = repair {
+        let saved = saved.display();
         render::note(&format!(
             "note: the last {bytes} bytes of the journal were torn; they are kept in `{saved}`"
         ));
     }
+}
+
+/// What the person should know before the answer. `before` is the plan before the flags of this call changed it: who gives
+/// a flag knows what it changes.
+pub fn tell_about(opened: &OpenSession, before: Option<&PlanHash>) {
+    tell_repair(opened.repair.as_ref());
     if opened.rebuilt {
         render::note("note: the transcript was damaged; it was made again from the journal, which is whole");
     }

@@ -47,7 +47,7 @@ fn the_last_used_session_of_the_folder_goes_on() {
     assert!(ran.stderr.contains("nobody is there to pick") && ran.stderr.contains("older"), "{}", ran.stderr);
     assert_eq!(ids(&desk).len(), 2);
     assert_eq!(desk.amplifier(&["continue", "--resume", &older, "x"]).code, 2);
-    // Below the folder is another one: its sessions are seen from here, not the other way round.
+    // No project: a folder stands for itself, and the one below it is another.
     std::fs::create_dir(desk.work().join("below")).unwrap();
     let ran =
         Ran::of(desk.command(&["continue", "x"]).current_dir(desk.work().join("below")).output().unwrap());
@@ -133,7 +133,10 @@ fn a_session_in_use_is_refused_by_name_and_can_still_be_read() {
         assert_eq!(refused.code, 1, "{}", refused.seen());
         assert!(refused.stderr.contains(&format!("process {pid}")), "{}", refused.stderr);
     }
-    assert!(shown.stdout.contains("in use by") && shown.stdout.contains("did not end"), "{}", shown.seen());
+    assert!(shown.stdout.contains("in use by") && !shown.stdout.contains("did not end"), "{}", shown.seen());
+    assert_eq!(shown.stdout.matches("running").count(), 2, "at the top and in the list: {}", shown.seen());
+    let named = format!("session `{id}` is in use by");
+    assert!(refused.stderr.contains(&named), "{}", refused.stderr);
     let listed_short = desk.amplifier(&["session", "list"]).stdout;
     assert!(listed_short.contains(&id[..13]), "{listed_short}");
     assert!(!cleaned.stdout.contains(&id[..13]), "what is in use is not old: {}", cleaned.seen());

@@ -156,7 +156,20 @@ fn a_home_and_a_plan_without_permission() {
     std::fs::set_permissions(desk.work().join("closed.json"), PermissionsExt::from_mode(0o000)).unwrap();
     let ran = Ran::of(as_nobody(&desk, &["run", "--plan", "closed.json", "hi"]).output().unwrap());
     row(&ran, 2, &["closed.json", "ermission denied"]);
+    desk.file("closed.md", "---\nbundle: {name: closed}\n---\n");
+    std::fs::set_permissions(desk.work().join("closed.md"), PermissionsExt::from_mode(0o000)).unwrap();
+    let ran = Ran::of(as_nobody(&desk, &["run", "--bundle", "./closed.md", "hi"]).output().unwrap());
+    row(&ran, 2, &["closed.md", "ermission denied"]);
     std::fs::set_permissions(desk.home(), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_home_that_is_a_link_to_nothing() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("x"));
+    std::os::unix::fs::symlink("nowhere", desk.home()).unwrap();
+    let ran = desk.amplifier(&["run", "--plan", "a.json", "hi"]);
+    row(&ran, 1, &["home", "is a link that leads nowhere", "hint:", "--home"]);
 }
 
 #[test]
@@ -198,7 +211,7 @@ fn settings_of_a_project_that_may_not_be_read_and_a_place_that_is_not_there() {
     let desk = Desk::new();
     let (id, _) = begun(&desk);
     let ran = desk.amplifier(&["session", "export", &id, "--to", "/none/x.md"]);
-    row(&ran, 1, &["cannot create `/none/x.md`", "No such file"]);
+    row(&ran, 1, &["there is no folder `/none`", "hint: make it first"]);
     assert!(!ran.stderr.contains(".tmp"), "{}", ran.seen());
     let desk = Desk::new();
     desk.plan("first.json", &says("one")).file(".amplifier/settings.yaml", "ui: {color: never}\n");

@@ -164,7 +164,7 @@ impl Chat {
     /// What needs no question any more.
     fn allowed(&mut self) {
         let row = |grant: &Grant, long: &str| {
-            let what = literal(grant.input.as_deref().unwrap_or("every call"));
+            let what = literal(grant.input.as_ref().map_or("every call", |input| &input.shown));
             (grant.tool.clone(), format!("{what} ({long})"))
         };
         let mut rows = match self.seat.grants().list(self.seat.folder()) {

@@ -10,7 +10,7 @@ use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
 
 use super::tell::{lines, minute};
-use super::{refuse, row};
+use super::{refuse, row, tell_unread};
 use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
 use crate::commands::{chat, load, run};
 use crate::exit::Exit;
@@ -30,7 +30,7 @@ pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
         Err(exit) => return exit,
     };
     let store = SessionStore::new(access.home.clone());
-    let found = match sessions::newest(&store, &access.base) {
+    let found = match newest(&access, &store) {
         Ok(found) => found,
         Err(error) => return refuse(&error, &store),
     };
@@ -81,17 +81,26 @@ fn choose(args: &ResumeArgs, access: &Access, store: &SessionStore) -> Result<Op
     if std::io::stdin().is_terminal() {
         return pick(args.limit, access, store);
     }
-    let found = sessions::newest(store, &access.base)?;
-    render::note("note: nobody is there to pick a session; the last used one of this folder is taken");
+    let found = newest(access, store)?;
+    render::note("note: nobody is there to pick a session; the last used one of this project is taken");
     Ok(Some(found))
+}
+
+/// The session of this project that was last used.
+fn newest(access: &Access, store: &SessionStore) -> Result<Listed, SessionError> {
+    let scope = Scope { limit: Some(1), ..Scope::here(access) };
+    let listing = sessions::list(store, &scope)?;
+    tell_unread(&listing.unread);
+    listing.sessions.into_iter().next().ok_or(SessionError::NoneHere { place: scope.place })
 }
 
 /// Asks which of the last used sessions. An empty line takes the first.
 fn pick(limit: usize, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {
-    let scope = Scope { limit: Some(limit), ..Scope::of_project(&access.base) };
+    let scope = Scope { limit: Some(limit), ..Scope::here(access) };
     let listing = sessions::list(store, &scope)?;
+    tell_unread(&listing.unread);
     if listing.sessions.is_empty() {
-        return Err(SessionError::NoneHere { project: access.base.clone() });
+        return Err(SessionError::NoneHere { place: scope.place });
     }
     let ids: Vec<_> = listing.sessions.iter().map(|listed| &listed.metadata.session_id).collect();
     let columns = render::columns_aside().map(|columns| columns.saturating_sub(NUMBERS));

@@ -6,8 +6,8 @@ use amplifier_app::sessions::search::{self, GoOn, Hit};
 use amplifier_app::store::SessionStore;
 use serde_json::json;
 
-use super::scope;
 use super::tell::{count, minute};
+use super::{scope, tell_unread, unread_json};
 use crate::args::{Form, SessionSearchArgs};
 use crate::exit::Exit;
 use crate::harmless::plain;
@@ -16,6 +16,7 @@ use crate::render;
 pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
     if args.text.trim().is_empty() {
         render::note("error: there is nothing to look for");
+        render::note("  hint: `amplifier session search TEXT` looks for a text in what was said");
         return Ok(Exit::Usage);
     }
     let scope = scope(&args.place, access).with_children();
@@ -26,20 +27,19 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
             return GoOn::No;
         }
         if args.output == Form::Text {
-            if last.as_ref() != Some(&hit.session) {
-                render::out(&format!("{}  {}", hit.session, plain(&hit.label)));
+            if last.as_ref() != Some(&hit.session_id) {
+                render::out(&format!("{}  {}", hit.session_id, plain(&hit.label)));
             }
-            last = Some(hit.session.clone());
+            last = Some(hit.session_id.clone());
             render::out(&row(&hit));
         }
         hits.push(hit);
         GoOn::Yes
     })?;
-    for (id, error) in &searched.unread {
-        super::warn(&format!("session `{id}` could not be searched"), error);
-    }
+    tell_unread(&searched.unread);
     if args.output == Form::Json {
-        render::json(&json!({ "hits": hits, "sessions_searched": searched.sessions, "more": more }));
+        let (sessions, unread) = (searched.sessions, unread_json(&searched.unread));
+        render::json(&json!({ "hits": hits, "sessions_searched": sessions, "more": more, "unread": unread }));
     } else if hits.is_empty() {
         let searched = count(searched.sessions as u64, "session");
         render::note(&format!("nothing in {searched}; `--all` looks into those of other folders"));

@@ -19,6 +19,9 @@ use crate::render;
 const SHORT: usize = 13;
 /// How much of what a tool got or gave is shown, in characters.
 const GLANCE: usize = 100;
+/// The least that is shown of a prompt beside the rest of its row, and where it stands below it.
+const PROMPT: usize = 20;
+const BELOW: usize = 7;
 /// The longest wait of a replay, whatever happened then.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -60,6 +63,9 @@ pub fn facts(listed: &Listed, folder: &Path, bytes: u64) -> Vec<String> {
     let origin = metadata.bundle.as_ref();
     add("started from", origin.map(|origin| format!("{} {}", kind(origin.kind), origin.reference)));
     add("model", metadata.model.clone());
+    let tokens = metadata.views.usage;
+    let cost = metadata.cost().map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
+    add("used", Some(format!("{} tokens in, {} out, {cost}", tokens.input_tokens, tokens.output_tokens)));
     add("part of", metadata.parent_id.as_ref().map(ToString::to_string));
     let forked = metadata.forked_from.as_ref();
     add("forked from", forked.map(|point| format!("{}, turn {}", point.session, point.turn)));
@@ -85,12 +91,24 @@ fn last_turn(listed: &Listed) -> &'static str {
     }
 }
 
-/// One line about a turn.
-pub fn turn_row(turn: &Turn) -> String {
-    let status = turn.status.map_or("did not end", status_word);
+/// One line about a turn; two on a narrow terminal.
+pub fn turn_row(turn: &Turn, listed: &Listed, columns: Option<usize>) -> String {
+    let runs = listed.owner.is_some() && turn.number == listed.metadata.turns;
+    let status = turn.status.map_or(if runs { "running" } else { "did not end" }, status_word);
     let gone = if turn.counts { "" } else { "  (gone back over)" };
-    let prompt = turn.prompt.as_deref().unwrap_or("(continued)");
-    format!("{:>5}  {}  {status:<11}  {}{gone}", turn.number, minute(turn.begun), plain(prompt))
+    let prompt = format!("{}{gone}", plain(turn.prompt.as_deref().unwrap_or("(continued)")));
+    let head = format!("{:>5}  {}  {status:<11}", turn.number, minute(turn.begun));
+    let beside = page::width(&head) + 2;
+    match columns {
+        None => format!("{head}  {prompt}"),
+        Some(columns) if columns >= beside + PROMPT => {
+            format!("{head}  {}", page::shortened(&prompt, columns - beside))
+        }
+        Some(columns) => {
+            let below = page::shortened(&prompt, columns.saturating_sub(BELOW));
+            format!("{}\n{:BELOW$}{below}", page::shortened(head.trim_end(), columns), "")
+        }
+    }
 }
 
 fn status_word(status: TurnStatus) -> &'static str {
