@@ -148,3 +148,14 @@ fn what_would_be_covered_is_told_once_and_in_our_words() {
     let other = Question { options: vec!["Allow".to_owned()], ..asked };
     assert_eq!(wording(&other), told.trim_end());
 }
+
+#[test]
+fn only_a_clear_word_that_is_offered_is_an_answer() {
+    let grant = Grant { tool: "t".to_owned(), input: None };
+    let answers = ["y", " YES ", "s", "always", "n"].map(|line| Answer::read(line, Some(&grant)));
+    let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
+    assert_eq!(answers, expected.map(Some));
+    assert_eq!(["", " ", "maybe", "yn"].map(|line| Answer::read(line, Some(&grant))), [None; 4]);
+    let answers = ["s", "always", "y", "n"].map(|line| Answer::read(line, None));
+    assert_eq!(answers, [None, None, Some(Answer::Once), Some(Answer::No)]);
+}
