@@ -153,9 +153,6 @@ fn a_write_is_asked_about_with_its_diff_and_shown_when_it_is_done() {
     // An empty line is no answer either.
     terminal.until("the question again", |screen| screen.contains("please answer with y, s, a or n\ny once"));
     terminal.types("n\r");
-    // An empty line is no answer either.
-    terminal.until("the question again", |screen| screen.contains("please answer with y, s, a or n\ny once"));
-    terminal.types("n\r");
     terminal.sees("I did not.");
     assert_eq!(std::fs::read_to_string(desk.work().join("a.txt")).unwrap(), "three\n");
 }
