@@ -17,7 +17,7 @@ use async_trait::async_trait;
 mod changes;
 mod grants;
 
-pub use amplifier_modules::preview::{Preview, patched_files};
+pub use amplifier_modules::preview::Preview;
 pub use changes::changes;
 pub use grants::{AllowedInput, Grant, GrantFile, GrantsError};
 
@@ -54,6 +54,20 @@ pub enum Answer {
     Always,
     /// No.
     No,
+}
+
+impl Answer {
+    /// What a typed line means; nothing where it is not clear or not offered: only what covers more than this time offers
+    /// the answers for longer. An empty line is no answer.
+    pub fn read(line: &str, lasting: Option<&Grant>) -> Option<Self> {
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" | "o" | "once" => Some(Self::Once),
+            "s" | "session" => lasting.map(|_| Self::Session),
+            "a" | "always" => lasting.map(|_| Self::Always),
+            "n" | "no" => Some(Self::No),
+            _ => None,
+        }
+    }
 }
 
 /// Puts a question to a person, on whatever there is.

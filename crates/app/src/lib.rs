@@ -44,6 +44,7 @@ pub mod settings;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
+pub mod telling;
 pub mod toolbox;
 pub mod turns;
 pub mod updates;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_bundle::mention::{FailedMention, Speaker};
+use amplifier_core::cancel::CancelToken;
 use amplifier_core::clock::Clock;
 use amplifier_core::contracts::{
     ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
@@ -80,6 +81,8 @@ pub struct OpenRequest {
     pub lock: Option<Arc<BundleLock>>,
     /// What the plan comes from; kept with the session. Nothing when a session goes on with its own plan.
     pub origin: Option<SessionOrigin>,
+    /// Gives up opening when it asks to stop at once; a session that is open has its own.
+    pub cancel: CancelToken,
 }
 
 /// Which session to open.
@@ -163,6 +166,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     let loader = Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(environment)));
     let mut builder =
         SessionBuilder::new(kept.plan.clone(), Arc::new(loader), clock).session_id(kept.id.clone());
+    builder = builder.unless_cancelled(request.cancel);
     if let Some(approval) = request.approval {
         builder = builder.approval(approval);
     }

@@ -75,7 +75,7 @@ impl Asker for Terminal {
             let Some(line) = lines.recv().await else {
                 return Err(ApprovalError::Unavailable { message: "the terminal was closed".to_owned() });
             };
-            if let Some(answer) = answer(&line, lasting.as_ref()) {
+            if let Some(answer) = Answer::read(&line, lasting.as_ref()) {
                 return Ok(answer);
             }
         }
@@ -93,34 +93,12 @@ fn keys(lasting: Option<&Grant>) -> String {
     }
 }
 
-/// What somebody means; nothing where it is not clear or not offered.
-fn answer(line: &str, lasting: Option<&Grant>) -> Option<Answer> {
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" => Some(Answer::Once),
-        "s" | "session" => lasting.map(|_| Answer::Session),
-        "a" | "always" => lasting.map(|_| Answer::Always),
-        "n" | "no" => Some(Answer::No),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clear_word_is_an_answer() {
-        let grant = Grant { tool: "t".to_owned(), input: None };
-        let answers = ["y", " YES ", "s", "always", "n"].map(|line| answer(line, Some(&grant)));
-        let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
-        assert_eq!(answers, expected.map(Some));
-        assert_eq!(["", "maybe", "yn"].map(|line| answer(line, Some(&grant))), [None, None, None]);
-    }
-
-    #[test]
-    fn what_is_not_offered_is_no_answer() {
-        let answers = ["s", "always", "y", "n"].map(|line| answer(line, None));
-        assert_eq!(answers, [None, None, Some(Answer::Once), Some(Answer::No)]);
+    fn what_is_not_offered_is_not_shown() {
         assert!(!keys(None).contains("always"));
     }
 }

@@ -44,7 +44,7 @@ impl Chat {
             Word::Fork => return self.fork(argument).await,
             Word::Rewind => self.rewind(argument).await,
             Word::Sessions => self.sessions(),
-            Word::Resume => return self.resume(argument),
+            Word::Resume => return self.resume(argument).await,
             Word::Rename => self.rename(argument).await,
         }
         Next::Prompt

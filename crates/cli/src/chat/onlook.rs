@@ -119,13 +119,14 @@ impl Onlooker {
             let pause = tokio::select! {
                 biased;
                 Some(pause) = self.pauses.recv(), if is_free => Some(pause),
+                // Before what happened: however much that is, it is drawn.
+                _ = frames.tick(), if is_free => {
+                    view.draw();
+                    continue;
+                }
                 Some(seen) = self.seen.recv(), if is_free => {
                     self.said.hear(&seen);
                     show(&mut view, seen, self.shown);
-                    continue;
-                }
-                _ = frames.tick(), if is_free => {
-                    view.draw();
                     continue;
                 }
                 () = over => None,

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use amplifier_app::approval::Asker;
 use amplifier_app::env;
@@ -29,10 +28,7 @@ use crate::chat::{Onlooker, Shown, Wire};
 use crate::exit::Exit;
 use crate::input::{self, Asked};
 use crate::render::{self, Tone};
-use crate::stop::{Stop, Stops};
-
-/// How long what was asked to stop may take before it is stopped.
-const GRACE: Duration = Duration::from_secs(2);
+use crate::stop::{GRACE, Stop, Stops};
 
 /// `amplifier run`.
 pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
@@ -140,16 +136,10 @@ async fn unless_stopped<T>(
     args: &AskArgs,
     stops: &mut Stops,
 ) -> Result<T, Exit> {
-    tokio::pin!(work);
-    let stop = tokio::select! {
-        done = &mut work => return Ok(done),
-        stop = stops.next() => stop,
-    };
-    cancel.request_immediate();
-    // Whatever it still says is overtaken by why it was stopped.
-    drop(tokio::time::timeout(GRACE, work).await);
-    tell_stop(stop, args);
-    Err(stop.exit())
+    stops.unless_stopped(work, cancel).await.map_err(|stop| {
+        tell_stop(stop, args);
+        stop.exit()
+    })
 }
 
 fn tell_stop(stop: Stop, args: &AskArgs) {
@@ -161,14 +151,14 @@ fn tell_stop(stop: Stop, args: &AskArgs) {
             ));
         }
         (Stop::TimeUp, None) => {
-            render::note("error: not done in the time that the settings give");
+            render::note(&format!("error: {}", stop.reason()));
             render::note(
                 "  hint: `amplifier config get limits.timeout_seconds --output json` says where; `--timeout` goes before it",
             );
         }
-        (Stop::Interrupt, _) => render::note("error: interrupted"),
-        (Stop::Terminate, _) => render::note("error: ended by another program"),
-        (Stop::HangUp, _) => render::note("error: the terminal was closed"),
+        (Stop::Interrupt | Stop::Terminate | Stop::HangUp, _) => {
+            render::note(&format!("error: {}", stop.reason()));
+        }
         (Stop::Unread, _) => {}
     }
 }
@@ -201,7 +191,7 @@ async fn answer(
     let turn = converse(&opened, asked, stops, &aside);
     let is_shown = looks_on.is_some();
     let (result, stopped) = match looks_on {
-        Some(looks_on) => looks_on.along(turn, |(result, _)| report::answer(result.as_ref(), &watch)).await,
+        Some(looks_on) => looks_on.along(turn, |(result, _)| turns::answer(result.as_ref()?, &watch)).await,
         None => turn.await,
     };
     let (result, watch) = (result.as_ref(), watch.as_ref());

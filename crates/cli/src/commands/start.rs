@@ -290,6 +290,7 @@ impl Start {
             resolver: self.resolver,
             lock: self.lock,
             origin: self.origin,
+            cancel: self.access.cancel,
         })
         .await
     }

@@ -21,6 +21,7 @@ mod chat_commands;
 mod chat_honest;
 mod chat_keys;
 mod chat_sessions;
+mod chat_stops;
 mod config;
 mod connecting;
 mod credentials;

@@ -126,6 +126,11 @@ impl Terminal {
         self.until("the prompt", |screen| screen.lines().last() == Some(">"))
     }
 
+    /// Waits until a question takes its answer: its keys stand at the end.
+    pub fn question(&self) -> String {
+        self.until("a question", |screen| screen.lines().rev().take(2).any(|line| line.starts_with("y once")))
+    }
+
     /// Waits for the end of the program; returns its exit code.
     pub fn end(&mut self) -> u32 {
         let began = Instant::now();

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use amplifier_app::approval::patched_files;
 use amplifier_app::open::RecordTap;
+use amplifier_app::telling;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::run::record_line;
@@ -84,13 +84,8 @@ fn is_model(operation: &str) -> bool {
 
 /// What the call is about, in a few words: its one telling argument, else all of them.
 fn key_argument(input: &Value) -> String {
-    let keys = ["command", "file_path", "path", "pattern", "url", "query", "agent", "instruction"];
-    let files = patched_files(input);
-    let telling = match files.is_empty() {
-        true => keys.iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned)),
-        false => Some(files.join(", ")),
-    };
-    let text = telling.or_else(|| Some(input.to_string()).filter(|text| text != "null" && text != "{}"));
+    let text = telling::argument(input)
+        .or_else(|| Some(input.to_string()).filter(|text| text != "null" && text != "{}"));
     let line = text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { String::new() } else { format!(" {}", sanitize(&shorten(&line, SHOWN))) }
 }

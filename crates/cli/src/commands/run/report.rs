@@ -3,15 +3,13 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use amplifier_app::ExecuteError;
 use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::open::OpenSession;
 use amplifier_app::store::usage_of_all;
-use amplifier_app::turns::TurnWatch;
-use amplifier_app::{ExecuteError, TurnError};
-use amplifier_protocol::event::TurnStatus;
+use amplifier_app::turns::{Outcome, TurnWatch};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::run::{RunResult, RunStatus, RunTotals, RunUsage, result_line};
-use amplifier_protocol::status::SessionState;
 
 use crate::args::{Output, StartArgs};
 use crate::chat::{self, Colour};
@@ -32,34 +30,19 @@ pub(super) struct Ended<'a> {
     pub(super) is_shown: bool,
 }
 
-/// The text that a turn came to, where that is an answer: a denial is none.
-pub(super) fn answer(result: Option<&Result<String, ExecuteError>>, watch: &TurnWatch) -> Option<String> {
-    let answer = result?.as_ref().ok()?;
-    (watch.status() != Some(TurnStatus::Denied)).then(|| answer.clone())
-}
-
 impl Ended<'_> {
     pub(super) fn exit(&self) -> Exit {
-        let was_cancelled = self.opened.session.status().status == SessionState::Cancelled;
-        match (self.stopped, self.result) {
-            (Some(stop), None) => stop.exit(),
-            (Some(stop), _) if was_cancelled => stop.exit(),
-            (None, _) if was_cancelled => Exit::Interrupted,
-            (_, Some(Err(ExecuteError::Turn(TurnError::Limit(_))))) => Exit::Refused,
-            (_, Some(Err(_)) | None) => Exit::Failure,
-            (_, Some(Ok(_))) if self.is_denied() => Exit::Refused,
-            (_, Some(Ok(_))) => Exit::Success,
-        }
+        Exit::of(self.outcome(), self.stopped)
     }
 
-    fn is_denied(&self) -> bool {
-        self.watch.status() == Some(TurnStatus::Denied)
+    fn outcome(&self) -> Outcome {
+        Outcome::of(self.result, &self.opened.session, self.watch)
     }
 
     fn status(&self, exit: Exit) -> RunStatus {
         match exit {
             Exit::Success => RunStatus::Completed,
-            Exit::Refused if self.is_denied() => RunStatus::Denied,
+            Exit::Refused if self.outcome() == Outcome::Denied => RunStatus::Denied,
             Exit::Refused => RunStatus::LimitReached,
             Exit::TimedOut => RunStatus::TimedOut,
             Exit::Interrupted | Exit::Terminated | Exit::HungUp | Exit::Unread => RunStatus::Cancelled,

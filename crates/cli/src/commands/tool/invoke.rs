@@ -77,6 +77,7 @@ async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Ex
         resolver,
         lock: chosen.lock(),
         origin: None,
+        cancel: access.cancel,
     };
     open(request).await.map_err(|error| start::refuse_to_open(&error))
 }
