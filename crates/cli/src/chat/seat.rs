@@ -14,7 +14,7 @@ use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
     ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, ExecuteError, LoadEntry, LoadOutcome,
-    ModuleSourceResolver, Strictness, inquire, prepare, sessions,
+    ModuleSourceResolver, Strictness, chain, inquire, prepare, sessions,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
@@ -30,7 +30,6 @@ use super::approve::{Approver, Asked};
 use super::complete::Known;
 use super::screen::Face;
 use super::tap::{Seen, Tap};
-use super::turn::chain;
 use crate::args::{PlanChoice, StartArgs};
 use crate::commands::start::{self, Ports};
 use crate::exit::Exit;

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use amplifier_app::chain;
 use amplifier_app::connect::{Connection, KeyChoice, fit};
 use amplifier_app::detect::{self, Places, Standing, Standings};
 use amplifier_app::inquire::{self, Inquiry};
@@ -222,7 +223,7 @@ async fn ask_model(
         }
         Ok(listed) => listed.models,
         Err(error) => {
-            question::say(&format!("Its models cannot be listed: {}.", render::chain(&error).join(": ")))?;
+            question::say(&format!("Its models cannot be listed: {}.", chain(&error)))?;
             if let Some(hint) = error.hint() {
                 question::say(&format!("  hint: {hint}"))?;
             }
