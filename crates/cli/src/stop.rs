@@ -34,6 +34,17 @@ impl Stop {
             Self::Unread => Exit::Unread,
         }
     }
+
+    /// Why it was stopped, in words; a reader that went away needs none.
+    pub fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Interrupt => Some("interrupted"),
+            Self::Terminate => Some("ended by another program"),
+            Self::HangUp => Some("the terminal was closed"),
+            Self::TimeUp => Some("not done in the time that the settings give"),
+            Self::Unread => None,
+        }
+    }
 }
 
 /// Hears everything that asks to stop, from the moment it is made.

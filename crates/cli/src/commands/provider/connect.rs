@@ -1,6 +1,6 @@
 //! `amplifier provider add` and `amplifier provider remove`, and what `amplifier init` shares with them.
 
-use std::io::{self, Read};
+use std::io;
 
 use amplifier_app::connect::{Connection, KeyChoice, short};
 use amplifier_app::detect::{DetectError, variables_of};
@@ -13,8 +13,12 @@ use crate::args::{ProviderAddArgs, ProviderRemoveArgs, Store};
 use crate::commands::config::{editor, shown};
 use crate::commands::{init, load};
 use crate::exit::Exit;
+use crate::input;
 use crate::question;
 use crate::render;
+
+/// The longest key, in bytes: a token of a sign-on has a few thousand.
+const LONGEST_KEY: u64 = 64 * 1024;
 
 /// `amplifier provider add`.
 pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
@@ -79,11 +83,10 @@ async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -
     let usual = variables.first().map(|variable| variable.name.as_str());
     let variable = connection.variable(usual);
     if args.key_stdin {
-        let mut value = String::new();
-        if let Err(error) = std::io::stdin().read_to_string(&mut value) {
-            render::error(&error, None);
-            return Err(Exit::Failure);
-        }
+        let value = input::read_text(LONGEST_KEY).map_err(|error| {
+            render::error(&error, Some("pipe in the key and nothing else"));
+            Exit::Usage
+        })?;
         if value.trim().is_empty() {
             render::error(
                 &KeysError::Empty,

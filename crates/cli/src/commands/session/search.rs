@@ -10,12 +10,11 @@ use super::scope;
 use super::tell::{count, minute};
 use crate::args::{Form, SessionSearchArgs};
 use crate::exit::Exit;
-use crate::harmless::plain;
-use crate::render;
+use crate::render::{self, Remark};
 
 pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
     if args.text.trim().is_empty() {
-        render::note("error: there is nothing to look for");
+        Remark::error("there is nothing to look for").tell();
         return Ok(Exit::Usage);
     }
     let scope = scope(&args.place, access).with_children();
@@ -25,15 +24,16 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
             more = true;
             return GoOn::No;
         }
-        if args.output == Form::Text {
-            if last.as_ref() != Some(&hit.session) {
-                render::out(&format!("{}  {}", hit.session, plain(&hit.label)));
+        let printed = match args.output {
+            Form::Text if last.as_ref() != Some(&hit.session) => {
+                last = Some(hit.session.clone());
+                render::line(&format!("{}  {}\n{}", hit.session, hit.label, row(&hit)))
             }
-            last = Some(hit.session.clone());
-            render::out(&row(&hit));
-        }
+            Form::Text => render::line(&row(&hit)),
+            Form::Json => Ok(()),
+        };
         hits.push(hit);
-        GoOn::Yes
+        if printed.is_ok() { GoOn::Yes } else { GoOn::No }
     })?;
     for (id, error) in &searched.unread {
         super::warn(&format!("session `{id}` could not be searched"), error);
@@ -50,5 +50,5 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
 }
 
 fn row(hit: &Hit) -> String {
-    format!("  turn {}, {}, {}: {}", hit.turn, minute(hit.ts), plain(&hit.by), plain(&hit.text))
+    format!("  turn {}, {}, {}: {}", hit.turn, minute(hit.ts), hit.by, hit.text)
 }
