@@ -116,9 +116,9 @@ pub struct OpenSession {
 
 /// The home folder: the flag, else `AMPLIFIER_HOME`, else `~/.amplifierd`.
 pub fn find_home(flag: Option<PathBuf>, environment: &Environment) -> Result<Home, AppError> {
-    let named =
-        flag.or_else(|| environment.get(env::AMPLIFIER_HOME).filter(|v| !v.is_empty()).map(PathBuf::from));
-    let usual = || Some(PathBuf::from(environment.get(env::HOME)?).join(HOME_FOLDER));
+    let folder = |variable| environment.get(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let named = flag.or_else(|| folder(env::AMPLIFIER_HOME));
+    let usual = || Some(folder(env::HOME)?.join(HOME_FOLDER));
     named.or_else(usual).map(Home::new).ok_or(AppError::NoHome)
 }
 

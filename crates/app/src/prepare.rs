@@ -1,5 +1,7 @@
 //! From a file to a checked mount plan, and from a bundle to one (`prepare/bundle.rs`). No module is loaded here.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,12 +53,10 @@ pub enum PrepareError {
         source: std::io::Error,
     },
     /// The file is too large to be a plan.
-    #[error("plan file `{}` has {bytes} bytes; a plan has at most {MAX_PLAN_BYTES}", path.display())]
+    #[error("plan file `{}` has more than {MAX_PLAN_BYTES} bytes, the most a plan has", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size.
-        bytes: u64,
     },
     /// The file is not JSON.
     #[error("{}:{line}:{column}: not JSON: {message}", path.display())]
@@ -116,16 +116,23 @@ impl PlanFile {
     /// Reads and checks a plan file.
     pub fn read(path: &Path) -> Result<Self, PrepareError> {
         let failed = |source| PrepareError::Read { path: path.to_owned(), source };
-        let bytes = std::fs::metadata(path).map_err(failed)?.len();
-        if bytes > MAX_PLAN_BYTES {
-            return Err(PrepareError::TooLarge { path: path.to_owned(), bytes });
+        let mut text = String::new();
+        // What a file says about its length is no bound: a device has none.
+        let read = File::open(path).and_then(|file| file.take(MAX_PLAN_BYTES + 1).read_to_string(&mut text));
+        if text.len() as u64 > MAX_PLAN_BYTES {
+            return Err(PrepareError::TooLarge { path: path.to_owned() });
         }
-        let text = std::fs::read_to_string(path).map_err(failed)?;
+        read.map_err(failed)?;
         let mut value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             let full = error.to_string();
             let place = format!(" at line {line} column {column}");
             let message = full.strip_suffix(&place).unwrap_or(&full).to_owned();
+            // The end of a text that ends with a line end is no place in it.
+            let (line, column) = match column {
+                0 => (line.saturating_sub(1), text.lines().last().map_or(0, |last| last.chars().count())),
+                _ => (line, column),
+            };
             PrepareError::Json { path: path.to_owned(), line, column, message }
         })?;
         let (mut credentials, mut hidden) = (Credentials::default(), Vec::new());

@@ -31,7 +31,10 @@ impl InputError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Nothing | Self::Empty | Self::EmptyPrompt => Some("give a prompt, or pipe one in"),
-            Self::NotText { .. } => Some("convert it first, such as with `iconv -t UTF-8`"),
+            Self::NotText { .. } => Some(
+                "convert text of another encoding, such as with `iconv -f LATIN1 -t UTF-8`; save what is no text to a file \
+                 and ask the agent to look at that",
+            ),
             Self::TooLarge { .. } => Some("save it to a file and ask the agent to look at that file"),
             Self::Read(_) => None,
         }

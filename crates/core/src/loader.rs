@@ -65,10 +65,12 @@ pub enum LoadError {
         found: ModuleKind,
     },
     /// The config does not fit the module.
-    #[error("module `{id}` rejected its config")]
+    #[error("module `{id}` rejected its config{}", at_key(key))]
     Config {
         /// The module.
         id: ModuleId,
+        /// The path of the key that does not fit, such as `a.b`; empty where it is the whole.
+        key: String,
         /// What does not fit.
         #[source]
         source: serde_json::Error,
@@ -98,6 +100,10 @@ pub enum LoadError {
         /// What it should have mounted.
         kind: ModuleKind,
     },
+}
+
+fn at_key(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!(" at `{key}`") }
 }
 
 fn suggestion(near: &[String]) -> String {
@@ -379,11 +385,25 @@ impl MountCx {
         lock(&self.notes).warnings.clone()
     }
 
+    /// Reads a part of the config into its type and tells which keys the type does not know. What does not fit is named.
+    pub fn read_part<T: DeserializeOwned>(
+        &self,
+        part: Value,
+        mut unknown: impl FnMut(String),
+    ) -> Result<T, LoadError> {
+        let mut track = serde_path_to_error::Track::new();
+        let tracked = serde_path_to_error::Deserializer::new(part, &mut track);
+        serde_ignored::deserialize(tracked, |path| unknown(path.to_string())).map_err(|source| {
+            let path = track.path();
+            let key = if path.iter().len() == 0 { String::new() } else { path.to_string() };
+            LoadError::Config { id: self.module.clone(), key, source }
+        })
+    }
+
     /// Reads the config into its type. A key the type does not know is a warning that names the nearest one it does.
     pub fn read_config<T: DeserializeOwned + JsonSchema>(&self, config: Value) -> Result<T, LoadError> {
         let mut unknown = Vec::new();
-        let read = serde_ignored::deserialize(config, |path| unknown.push(path.to_string()));
-        let config = read.map_err(|source| LoadError::Config { id: self.module.clone(), source })?;
+        let config = self.read_part(config, |path| unknown.push(path))?;
         if !unknown.is_empty() {
             let schema = schema_for!(T).to_value();
             let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();

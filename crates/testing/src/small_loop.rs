@@ -130,7 +130,9 @@ impl Turn<'_> {
             Ok(response) => {
                 let tool_calls = u64::try_from(response.calls().len()).unwrap_or(u64::MAX);
                 let usage = response.usage.clone();
-                self.emit(ProviderResponse { provider, response: None, usage, tool_calls }).await?;
+                let finish_reason = response.finish_reason.clone();
+                self.emit(ProviderResponse { provider, response: None, usage, tool_calls, finish_reason })
+                    .await?;
                 Ok(Ok(response))
             }
             Err(TurnError::Model(error)) => {

@@ -131,6 +131,7 @@ A provider finds its key in the process's environment, else among the stored key
 in a config means both. `amplifier init` and `amplifier provider add` store keys in the keyring of the system, where there is
 one: the secret service on Linux (when `DBUS_SESSION_BUS_ADDRESS` is set), the keychain on macOS, the credential manager on
 Windows. Elsewhere they are in `keys.env` of the home, in plain text and readable by their owner alone, which is said when
-it happens; `--key-from-env NAME` stores nothing. Stored keys are looked for when a variable is wanted that is not set, and
+it happens; `--key-from-env NAME` stores nothing. `amplifier init --no-test` asks nothing of the service you choose: no list
+of models, you type the name. Stored keys are looked for when a variable is wanted that is not set, and
 are never printed or written to a session.
 ";

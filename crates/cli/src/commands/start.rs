@@ -46,19 +46,22 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let resumed = resumed.map(|id| session::existing(&access, &id)).transpose()?;
     if let (Some(id), false) = (&resumed, named) {
         session::tell_changes(&access, id).await;
-        let (plan, before) = kept_plan(args, id, &access).await?.unzip();
-        refuse_without_keys(plan.as_ref().or(stored_plan(id, &access).as_ref()), &access)?;
-        let which = Which::Resume(id.clone(), plan.map(Box::new));
-        return Ok(Start {
-            access,
-            which,
-            prompt: None,
-            resolver: None,
-            lock: None,
-            origin: None,
-            before: before.flatten(),
-            strictness,
-        });
+        let store = SessionStore::new(access.home.clone());
+        let stored = match store.open(id).and_then(|folder| store.plan(&folder)) {
+            Ok(plan) => Some(plan),
+            Err(error) if changes_plan(args) => return Err(refuse_to_open(&AppError::from(error))),
+            // Opening tells it in full.
+            Err(_) => None,
+        };
+        let changed = match &stored {
+            Some(stored) => changed_plan(args, stored, &access).await?,
+            None => None,
+        };
+        refuse_without_keys(changed.as_ref().or(stored.as_ref()), &access)?;
+        let before = changed.as_ref().and(stored).and_then(|stored| plan_hash(&stored).ok());
+        let which = Which::Resume(id.clone(), changed.map(Box::new));
+        let (prompt, resolver, lock, origin) = (None, None, None, None);
+        return Ok(Start { access, which, prompt, resolver, lock, origin, before, strictness });
     }
     if args.offline {
         access.freshness = Freshness::Offline;
@@ -89,34 +92,44 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), origin, before: None, strictness })
 }
 
-/// The plan that a session was opened with, where the flags change something in it, and which one it was before.
-async fn kept_plan(
-    args: &StartArgs,
-    id: &SessionId,
-    access: &Access,
-) -> Result<Option<(MountPlan, Option<PlanHash>)>, Exit> {
+/// Whether flags change something in a plan that is there.
+fn changes_plan(args: &StartArgs) -> bool {
     let asks_another = args.provider.is_some() || args.model.is_some();
-    if !asks_another && args.set.is_empty() && args.max_tokens.is_none() && args.max_cost.is_none() {
-        return Ok(None);
-    }
-    let store = SessionStore::new(access.home.clone());
-    let kept = store.open(id).and_then(|folder| store.plan(&folder));
-    let mut plan = kept.map_err(|error| refuse_to_open(&AppError::from(error)))?;
-    let before = plan_hash(&plan).ok();
-    if let Some(provider) = &args.provider {
-        prefer_provider(provider, &mut plan, access).await?;
+    asks_another || !args.set.is_empty() || args.max_tokens.is_some() || args.max_cost.is_some()
+}
+
+/// The plan that a session was opened with, where the flags change something in it or a model answers in place of the demo.
+async fn changed_plan(
+    args: &StartArgs,
+    stored: &MountPlan,
+    access: &Access,
+) -> Result<Option<MountPlan>, Exit> {
+    let mut plan = stored.clone();
+    match &args.provider {
+        Some(provider) => prefer_provider(provider, &mut plan, access).await?,
+        None => relieve_demo(&mut plan, access).await?,
     }
     if let Some(model) = &args.model {
         inquire::prefer_model(&mut plan, model);
     }
     set_values(args, &mut plan)?;
-    Ok(Some((plan, before)))
+    Ok(Some(plan).filter(|plan| plan != stored))
 }
 
-/// The plan that a session was opened with; nothing where it cannot be read, which opening tells in full.
-fn stored_plan(id: &SessionId, access: &Access) -> Option<MountPlan> {
-    let store = SessionStore::new(access.home.clone());
-    store.open(id).and_then(|folder| store.plan(&folder)).ok()
+/// A session that was begun without a model goes on with one as soon as there is one, and says so.
+async fn relieve_demo(plan: &mut MountPlan, access: &Access) -> Result<(), Exit> {
+    let configured: Vec<_> = access.settings.providers().into_iter().map(|entry| entry.spec).collect();
+    let places = Places::of(&access.environment);
+    match detect::relieve_demo(plan, &configured, &access.environment, &places).await {
+        Ok(Some(Filled::Demo(nothing))) => tell_who_answers(Ok(Filled::Demo(nothing))),
+        Ok(Some(Filled::Named | Filled::Found(_))) => {
+            let name = plan.providers.first().map_or_else(String::new, |spec| spec.module.to_string());
+            Remark::note(format!("the demo answered so far; `{name}` is asked from here on")).tell();
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(error) => tell_who_answers(Err(error)),
+    }
 }
 
 /// A plan whose providers all wait for a variable is told before anything begins: a report of what did come up would hide

@@ -1,8 +1,9 @@
 //! Which model calls may run at once under a limit on tokens or money, whose spending is known only when they end.
 //!
-//! A call that runs alone passes a limit by itself at most. Others run beside it only while there is room for all of them,
-//! each taken for as large as it may be; what does not fit waits until one has ended. Prices are unknown here: how large
-//! a call may be is read from what was asked for and from the calls before it.
+//! Prices are unknown here, so a call is taken to cost what the one before it in its session did: where that is more than
+//! is left it is refused. A limit is passed by one call at most, one that cost more than the one before it. Others run beside
+//! it only while there is room for all of them, each taken for as large as it may be; what does not fit waits until one has
+//! ended. How large that is, is read from what was asked for and from the calls before it.
 
 use std::pin::pin;
 
@@ -28,11 +29,12 @@ pub enum Admission {
     Later(LimitReached),
 }
 
-/// The most that one model call took. Nothing is known before the first.
+/// The most that one model call took, and the cost of the last. Nothing is known before the first.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Largest {
     tokens: u64,
     cost_nanos: u64,
+    last_cost_nanos: u64,
     seen: bool,
 }
 
@@ -42,6 +44,7 @@ impl Largest {
         if spent.steps > 0 && (spent.tokens > 0 || spent.cost_nanos > 0) {
             self.tokens = self.tokens.max(spent.tokens);
             self.cost_nanos = self.cost_nanos.max(spent.cost_nanos);
+            self.last_cost_nanos = spent.cost_nanos;
             self.seen = true;
         }
     }
@@ -91,13 +94,16 @@ impl Ledger {
         asked: &Amounts,
         spender: &str,
     ) -> Result<Result<u64, LimitReached>, LimitReached> {
-        let own = accounts.get(&self.0.number).and_then(|account| account.largest_own.of(unit, GROWTH));
+        let own = accounts.get(&self.0.number).map(|account| account.largest_own).unwrap_or_default();
+        // The largest call would be too much to take here: the first often is, for it fills a service's cache.
+        let last = if unit == Unit::CostNanos { own.last_cost_nanos } else { 0 };
+        let own = own.of(unit, GROWTH);
         let mut taken = asked.of(unit);
         for account in lineage(accounts, self.0.number) {
             let Some(limit) = account.limits.of(unit) else { continue };
             let spent = account.total.of(unit);
             // A limit that is used up refuses even a call that cannot tell what it will need.
-            let wants = if spent >= limit { asked.of(unit).max(1) } else { asked.of(unit) };
+            let wants = asked.of(unit).max(last).max(u64::from(spent >= limit));
             if let Some(refusal) = account.refusal(unit, spent, wants, spender) {
                 return Err(refusal);
             }

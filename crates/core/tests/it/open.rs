@@ -565,7 +565,10 @@ async fn a_config_that_does_not_fit_is_refused_and_a_misspelt_key_is_a_warning_t
         .entry(ModuleKind::Tool, json!({"module": "tool-x", "config": {"max_bytes": 1, "max_byte": 2}}));
     let session = stage.open().await;
     let failed = session.report().failed().next().unwrap().to_string();
-    assert!(failed.contains("module `tool-x` rejected its config: invalid type: string"), "{failed}");
+    assert!(
+        failed.contains("module `tool-x` rejected its config at `max_bytes`: invalid type: string"),
+        "{failed}"
+    );
     let warned = &session.report().modules[4].warnings;
     assert_eq!(*warned, ["unknown config key `max_byte` is ignored; did you mean `max_bytes`?"]);
 }

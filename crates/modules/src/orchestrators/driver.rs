@@ -216,7 +216,14 @@ impl Turn<'_> {
         }
         let untaken = self.helm.close();
         if untaken > 0 {
-            Box::pin(self.tell_untaken(untaken)).await;
+            // They belong to this turn and not to the next one; whoever sent them is told.
+            Box::pin(self.warn(format!(
+                "the turn ended before {untaken} message(s) sent to it were taken up; send them again"
+            )))
+            .await;
+        }
+        if ending.status == TurnStatus::Incomplete {
+            Box::pin(self.warn("the model answered nothing".to_owned())).await;
         }
         let Ending { status, answer, error } = ending;
         if self.coordinator.listens(ExecutionEnd::NAME) {
@@ -232,10 +239,8 @@ impl Turn<'_> {
         error.map_or(Ok(answer), Err)
     }
 
-    /// Messages that came too late belong to this turn and not to the next one; whoever sent them is told.
-    async fn tell_untaken(&self, untaken: usize) {
-        let message =
-            format!("the turn ended before {untaken} message(s) sent to it were taken up; send them again");
+    /// Tells the person what the answer does not.
+    async fn warn(&self, message: String) {
         let (level, source) = (Some("warning".to_owned()), Some(self.policy.id.to_string()));
         self.coordinator.emit(UserNotification { message, level, source }).await;
     }

@@ -147,6 +147,11 @@ impl Service for Protocol {
     }
 }
 
+/// What it has in place of the defaults that all providers share.
+fn defaults() -> Value {
+    json!({"max_retries": 3, "max_retry_delay": 30.0})
+}
+
 /// The module, as the table lists it.
 pub(crate) struct ChatCompletions;
 
@@ -161,8 +166,7 @@ impl Module for ChatCompletions {
     }
 
     async fn mount(&self, config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
-        let (settings, config) =
-            wire::read::<Config>(cx, config, json!({"max_retries": 3, "max_retry_delay": 30}))?;
+        let (settings, config) = wire::read::<Config>(cx, config, defaults())?;
         let settings = settings.with_key(cx, KEYS).await.with_base_url(cx, PLACES, None).await;
         if settings.base_url.is_none() {
             let reason = "no server: set `CHAT_COMPLETIONS_BASE_URL` or `base_url` in its config".to_owned();
@@ -183,6 +187,7 @@ impl Module for ChatCompletions {
 
 impl BuiltIn for ChatCompletions {
     fn info(&self) -> ModuleInfo {
-        wire::described::<Config>(self.about("Asks any server that speaks the Chat Completions protocol."))
+        let about = self.about("Asks any server that speaks the Chat Completions protocol.");
+        wire::with_defaults(wire::described::<Config>(about), &defaults())
     }
 }

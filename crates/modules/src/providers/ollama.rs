@@ -158,6 +158,11 @@ fn address(host: &str) -> String {
 /// The module, as the table lists it.
 pub(crate) struct Ollama;
 
+/// A model that is not in memory yet is loaded before it says a word.
+fn defaults() -> Value {
+    json!({"first_byte_timeout": 540.0})
+}
+
 #[async_trait]
 impl Module for Ollama {
     fn id(&self) -> ModuleId {
@@ -170,7 +175,7 @@ impl Module for Ollama {
 
     async fn mount(&self, mut config: Value, cx: &MountCx) -> Result<Mounted, LoadError> {
         wire::leave_out(cx, &mut config, &[("auto_pull", "fetch models with `ollama pull`")]);
-        let (mut settings, config) = wire::read::<Config>(cx, config, json!({"first_byte_timeout": 540}))?;
+        let (mut settings, config) = wire::read::<Config>(cx, config, defaults())?;
         settings.raw = settings.raw || config.raw_debug;
         settings.base_url = settings.base_url.or_else(|| config.host.clone());
         let settings = settings.with_key(cx, &["OLLAMA_API_KEY"]).await;
@@ -183,7 +188,8 @@ impl Module for Ollama {
 
 impl BuiltIn for Ollama {
     fn info(&self) -> ModuleInfo {
-        wire::described::<Config>(self.about("Asks an Ollama server in its own protocol."))
+        let about = self.about("Asks an Ollama server in its own protocol.");
+        wire::with_defaults(wire::described::<Config>(about), &defaults())
     }
 }
 

@@ -46,7 +46,7 @@ mod settings;
 mod sse;
 mod tape;
 
-pub(crate) use described::{described, leave_out};
+pub(crate) use described::{described, leave_out, with_defaults};
 pub(crate) use environment::variable;
 pub(crate) use errors::from_body;
 pub(crate) use provider::WireProvider;

@@ -45,6 +45,10 @@ pub struct ProviderResponse {
     /// How many tools the model called.
     #[serde(default)]
     pub tool_calls: u64,
+    /// Why the model stopped: `stop`, `tool_calls`, `length` where the most tokens were used up, `content_filter`, or a word of
+    /// the service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
 }
 
 impl Event for ProviderResponse {

@@ -166,13 +166,17 @@ impl Turn<'_> {
         if self.coordinator.listens(ProviderResponse::NAME) {
             let (provider, usage) = (chosen.name.clone(), response.usage.clone());
             let tool_calls = u64::try_from(calls.len()).unwrap_or(u64::MAX);
-            let told = ProviderResponse { provider, response: None, usage, tool_calls };
+            let finish_reason = response.finish_reason.clone();
+            let told = ProviderResponse { provider, response: None, usage, tool_calls, finish_reason };
             let told = self.coordinator.emit(told).await;
             self.ephemeral.extend(items(told.ephemeral));
         }
         let wanted = [ContentBlockStart::NAME, ContentBlockEnd::NAME, ThinkingFinal::NAME];
         if wanted.into_iter().any(|name| self.coordinator.listens(name)) {
             Box::pin(self.tell_blocks(&response, blocks)).await;
+        }
+        if let Some(why) = response.finish_reason.as_deref().and_then(cut_off) {
+            Box::pin(self.warn(format!("the answer of `{}` is not whole: {why}", chosen.name))).await;
         }
         let text = response.visible_text();
         self.keep(response, &calls, purpose).await?;
@@ -239,6 +243,17 @@ impl Turn<'_> {
         let repair_count = u64::try_from(missing.len()).unwrap_or(u64::MAX);
         let (provider, repairs) = (provider.to_owned(), missing.iter().map(repair).collect());
         self.coordinator.emit(ProviderToolSequenceRepaired { provider, repair_count, repairs }).await;
+    }
+}
+
+/// Why an answer that ended so is not whole; nothing where it is.
+fn cut_off(finish_reason: &str) -> Option<&'static str> {
+    match finish_reason {
+        "length" => Some(
+            "the most tokens of an answer are used up; `max_tokens` in the provider's config allows more",
+        ),
+        "content_filter" => Some("the service broke it off because of its content"),
+        _ => None,
     }
 }
 

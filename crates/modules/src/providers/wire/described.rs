@@ -37,6 +37,19 @@ pub(crate) fn described<T: JsonSchema>(info: ModuleInfo) -> ModuleInfo {
         .uses("environment.variable")
 }
 
+/// The same with the defaults that this provider has instead of the shared ones, as they are handed to [`super::read`].
+pub(crate) fn with_defaults(mut info: ModuleInfo, defaults: &Value) -> ModuleInfo {
+    let properties = info.config_schema.as_mut().and_then(|schema| schema.get_mut("properties"));
+    if let (Some(properties), Some(defaults)) = (properties, defaults.as_object()) {
+        for (key, value) in defaults {
+            if let Some(property) = properties.get_mut(key).and_then(Value::as_object_mut) {
+                property.insert("default".to_owned(), value.clone());
+            }
+        }
+    }
+    info
+}
+
 /// Takes keys out of a config that have no effect here, and says why.
 pub(crate) fn leave_out(cx: &MountCx, config: &mut Value, keys: &[(&str, &str)]) {
     let Value::Object(config) = config else { return };

@@ -304,8 +304,8 @@ pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
             cx.warn(format!("unknown config key `{key}` is ignored{hint}"));
         }
     }
-    let settings = serde_json::from_value(Value::Object(for_all))
-        .map_err(|source| LoadError::Config { id: cx.module().clone(), source })?;
+    // Every key was looked at above.
+    let settings = cx.read_part(Value::Object(for_all), |_| {})?;
     Ok((settings, cx.read_config(Value::Object(for_one))?))
 }
 

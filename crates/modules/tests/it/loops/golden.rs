@@ -7,7 +7,8 @@ use amplifier_core::contracts::TurnError;
 use amplifier_core::session::ExecuteError;
 use amplifier_protocol::chat::ChatResponse;
 use amplifier_protocol::event::{
-    OrchestratorComplete, PromptComplete, ProviderError, ProviderRequest, TurnStatus,
+    OrchestratorComplete, PromptComplete, ProviderError, ProviderRequest, ProviderResponse, TurnStatus,
+    UserNotification,
 };
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
@@ -46,6 +47,32 @@ async fn plain_text_is_told_in_the_same_order_by_every_loop() {
             OrchestratorComplete { orchestrator: id.to_owned(), turn_count: 0, status: TurnStatus::Success };
         assert_eq!(open.recorder().of::<OrchestratorComplete>(), [end]);
         assert_eq!(open.said(), [(User, "hi".to_owned()), (Assistant, "hello".to_owned())]);
+    }
+}
+
+/// An answer that looks whole and is not, or that is none, is told with the answer.
+#[tokio::test]
+async fn an_answer_that_is_not_whole_or_none_is_told() {
+    let cut = |reason: &str| ChatResponse {
+        finish_reason: Some(reason.to_owned()),
+        ..ChatResponse::text("half of it")
+    };
+    let table = [
+        (Step::from(cut("length")), "half of it", "is not whole: the most tokens"),
+        (Step::from(cut("content_filter")), "half of it", "is not whole: the service"),
+        (Step::from(ChatResponse::default()), "", "the model answered nothing"),
+    ];
+    for id in LOOPS {
+        for (step, answer, told) in table.clone() {
+            let (open, said) = Stage::new(id, [step]).play().await;
+            assert_eq!(said, answer, "{id}");
+            let heard = open.recorder().of::<UserNotification>();
+            assert!(heard.len() == 1 && heard[0].message.contains(told), "{id}: {heard:?}");
+        }
+        let (open, _) = Stage::new(id, [Step::say("whole")]).play().await;
+        assert!(open.recorder().of::<UserNotification>().is_empty());
+        let reasons = open.recorder().of::<ProviderResponse>();
+        assert_eq!(reasons[0].finish_reason.as_deref(), Some("stop"));
     }
 }
 
