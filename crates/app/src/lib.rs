@@ -60,6 +60,7 @@ pub use amplifier_core::canonical::{PlanHash, plan_hash};
 pub use amplifier_core::contracts::{
     ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Prompt, TurnError,
 };
+pub use amplifier_core::error::{causes, chain};
 pub use amplifier_core::redact::redact;
 pub use amplifier_core::report::{LoadEntry, LoadOutcome};
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};

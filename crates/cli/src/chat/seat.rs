@@ -17,7 +17,7 @@ use amplifier_app::store::SessionStore;
 use amplifier_app::turns::TurnWatch;
 use amplifier_app::{
     BundleLock, CancelToken, DisplayMessage, DisplaySystem, ExecuteError, LoadEntry, LoadOutcome,
-    ModuleSourceResolver, inquire, prepare, sessions,
+    ModuleSourceResolver, chain, inquire, prepare, sessions,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
@@ -35,7 +35,6 @@ use super::approve::{Approver, Asked};
 use super::complete::Known;
 use super::screen::Face;
 use super::tap::Seen;
-use super::turn::chain;
 use crate::args::{PlanChoice, StartArgs};
 use crate::commands::{session, start};
 use crate::exit::Exit;
@@ -214,7 +213,7 @@ impl Seat {
 
     /// The sessions of the project the person is in.
     pub fn scope(&self) -> Scope {
-        Scope::here(&self.access)
+        Scope::here(&self.ground.access)
     }
 
     pub fn home(&self) -> &Home {

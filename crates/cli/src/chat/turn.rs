@@ -374,20 +374,6 @@ fn told(answer: Answer) -> &'static str {
     }
 }
 
-/// An error with its causes, in one text.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(&format!(": {said}"));
-        }
-        source = cause.source();
-    }
-    text
-}
-
 /// What a turn took up to now; nothing before the first answer of the model.
 fn so_far(before: &(SessionStatus, Option<Usd>), now: &(SessionStatus, Option<Usd>)) -> Option<String> {
     let told = now.0.total_input_tokens > before.0.total_input_tokens

@@ -67,6 +67,9 @@ mod session_many;
 mod session_place;
 mod session_resume;
 mod settings;
+#[cfg(target_os = "linux")]
+mod stall;
+mod steer;
 mod terminal;
 mod tool;
 mod tour;

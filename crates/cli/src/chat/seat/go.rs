@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use amplifier_app::chain;
 use amplifier_app::open::{AppError, Keeps, OpenSession, Which};
 use amplifier_app::{Session, plan_hash};
 
 use super::ground::{Parts, Unopened};
 use super::wants::Wants;
 use super::{Farewell, Move, Seat, forget};
-use crate::chat::turn::chain;
 use crate::commands::start;
 use crate::exit::Exit;
 use crate::stop::Stops;

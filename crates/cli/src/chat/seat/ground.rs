@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_app::approval::Approvals;
+use amplifier_app::chain;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
 use amplifier_app::prompt::PromptParts;
@@ -14,7 +15,6 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::Notices;
 use crate::args::StartArgs;
 use crate::chat::tap::{Seen, Tap};
-use crate::chat::turn::chain;
 use crate::commands::start::Ports;
 use crate::exit::Exit;
 use crate::stop::{Stop, Stops};

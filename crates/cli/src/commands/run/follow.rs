@@ -11,36 +11,35 @@ use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::run::record_line;
 use amplifier_protocol::text::{sanitize, shorten};
 use serde_json::Value;
-use tokio::sync::Notify;
 
 use super::report::time;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// How much of an input is shown, in characters.
 const SHOWN: usize = 100;
 
-/// Prints every record as one line.
-pub(super) struct Lines {
-    unread: Arc<Notify>,
-}
-
-impl Lines {
-    /// Notifies when nobody reads any more.
-    pub(super) fn new(unread: Arc<Notify>) -> Self {
-        Self { unread }
-    }
-}
+/// Prints every record as one line. That nobody reads any more is told by the printing.
+pub(super) struct Lines;
 
 impl RecordTap for Lines {
     fn record(&self, record: &Record) {
         match record_line(record) {
-            Ok(line) => {
-                if render::json_line(&line).is_err() {
-                    self.unread.notify_one();
-                }
-            }
-            Err(error) => render::note(&format!("warning: record {} cannot be printed: {error}", record.seq)),
+            Ok(line) => drop(render::json_line(&line)),
+            Err(error) => Remark::warning(format!("record {} cannot be printed: {error}", record.seq)).tell(),
         }
+    }
+}
+
+/// Keeps the work, and that of its agents, from going on faster than what is printed of it is read.
+pub(super) struct Pace;
+
+impl RecordTap for Pace {
+    fn record(&self, _record: &Record) {
+        render::wait_for_room();
+    }
+
+    fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(Self))
     }
 }
 

@@ -14,7 +14,7 @@ use amplifier_protocol::run::{RunResult, RunStatus, RunTotals, RunUsage, result_
 use crate::args::{Output, StartArgs};
 use crate::chat::{self, Colour};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 use crate::stop::Stop;
 
 /// A turn that is over, one way or another.
@@ -114,7 +114,7 @@ impl Ended<'_> {
         match usage_of_all(&self.opened.folder) {
             Ok(usage) => Some(RunTotals { usage, cost_usd: self.opened.cost() }),
             Err(error) => {
-                render::note(&format!("warning: what the session consumed in all cannot be told: {error}"));
+                Remark::warning(format!("what the session consumed in all cannot be told: {error}")).tell();
                 None
             }
         }
@@ -126,10 +126,9 @@ impl Ended<'_> {
         let status = session.status();
         let cost = self.opened.cost_of_run();
         if start.max_cost.is_some() && cost.is_none() && status.total_output_tokens > 0 {
-            render::note(
-                "warning: no price is known for this model, so `--max-cost` could not be kept\n  \
-                 hint: `prices` in the provider's config tells it",
-            );
+            Remark::warning("no price is known for this model, so `--max-cost` could not be kept")
+                .hint("`prices` in the provider's config tells it")
+                .tell();
         }
         let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
         render::detail(&format!(
@@ -150,7 +149,8 @@ fn print_answer(answer: &str) {
         return render::out(answer);
     }
     let colour = if render::has_colors(&stdout) { Colour::On } else { Colour::Off };
-    render::out(&chat::rendered(answer, colour));
+    // It has its colours, and what the model wrote cannot steer the terminal any more.
+    drop(render::raw(chat::rendered(answer, colour) + "\n"));
 }
 
 /// Tells programs that there is no session, with what was told to the person.
@@ -170,10 +170,9 @@ pub(super) fn without_session(output: Output, exit: Exit) {
 
 /// Tells that there was nothing to do: no model was asked.
 pub(super) fn nothing_to_finish(output: Output, id: SessionId) {
-    render::note(&format!(
-        "note: there is nothing to finish: the last turn of session `{id}` is complete\n  \
-         hint: `amplifier run --resume {id} PROMPT` asks something new"
-    ));
+    Remark::note(format!("there is nothing to finish: the last turn of session `{id}` is complete"))
+        .hint(format!("`amplifier run --resume {id} PROMPT` asks something new"))
+        .tell();
     if output != Output::Text {
         let nothing = RunResult::without_session(RunStatus::Completed, Exit::Success.code(), String::new());
         print(output, &RunResult { error: None, session_id: Some(id), ..nothing });
