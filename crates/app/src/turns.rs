@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::contracts::TurnError;
 use amplifier_core::session::{ExecuteError, Session};
-use amplifier_protocol::event::{ApprovalDenied, Event, OrchestratorComplete, TurnStatus};
+use amplifier_protocol::event::{ApprovalDenied, Event, OrchestratorComplete, ProviderResponse, TurnStatus};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::message::{Message, Role};
 use amplifier_protocol::record::{Record, RecordBody};
@@ -25,6 +25,7 @@ pub struct TurnWatch(Mutex<Seen>);
 struct Seen {
     turn: u64,
     status: Option<TurnStatus>,
+    finish_reason: Option<String>,
     denied: Vec<DeniedCall>,
 }
 
@@ -32,6 +33,11 @@ impl TurnWatch {
     /// How the loop says that the last turn ended; nothing while it runs.
     pub fn status(&self) -> Option<TurnStatus> {
         self.lock().status
+    }
+
+    /// Why the model stopped after its last words.
+    pub fn finish_reason(&self) -> Option<String> {
+        self.lock().finish_reason.clone()
     }
 
     /// What was asked about in the last turn and not allowed.
@@ -56,6 +62,10 @@ impl RecordTap for TurnWatch {
             OrchestratorComplete::NAME => {
                 seen.status =
                     serde_json::from_value(data.clone()).ok().map(|done: OrchestratorComplete| done.status);
+            }
+            ProviderResponse::NAME => {
+                let reason = data.get("finish_reason").and_then(|reason| reason.as_str());
+                seen.finish_reason = reason.map(str::to_owned);
             }
             ApprovalDenied::NAME => {
                 let denied = serde_json::from_value(data.clone()).ok();

@@ -130,13 +130,14 @@ impl Attendant {
     }
 
     /// Does the work of a session while listening for what asks to stop: politely first, then at once, then without waiting.
-    /// Without a result when the work had to be left; `leave` tells it that. `raise` asks the work to stop.
+    /// Without a result when the work had to be left; `leave` tells it that. `raise` asks the work to stop, and `first` says how
+    /// politely to begin.
     pub async fn supervise<T: Send + 'static, R: Future<Output = ()> + Send + 'static>(
         &mut self,
         work: impl Future<Output = Option<T>> + Send + 'static,
         leave: &Notify,
         raise: impl Fn(CancelLevel) -> R,
-        polite: impl Fn(),
+        first: impl Fn(Stop) -> CancelLevel,
     ) -> Result<(Option<T>, Option<Stop>), Exit> {
         let mut work = self.work.spawn(work);
         let mut level = CancelLevel::None;
@@ -154,15 +155,16 @@ impl Attendant {
                 () = impatient => None,
             };
             self.stopped = self.stopped.or(stop);
-            (level, patience) = match (stop, level) {
-                (Some(Stop::Interrupt), CancelLevel::None) => {
-                    polite();
-                    (CancelLevel::Graceful, None)
+            let polite = match (stop, level) {
+                (Some(stop @ (Stop::Interrupt | Stop::TimeUp)), CancelLevel::None) => {
+                    Some(stop).filter(|stop| first(*stop) == CancelLevel::Graceful)
                 }
-                (Some(Stop::TimeUp), CancelLevel::None) => {
-                    (CancelLevel::Graceful, Some(Instant::now() + GRACE))
-                }
-                (_, CancelLevel::Immediate) => return Ok((self.leave(work, leave).await, self.stopped)),
+                _ => None,
+            };
+            (level, patience) = match (polite, level) {
+                (Some(Stop::TimeUp), _) => (CancelLevel::Graceful, Some(Instant::now() + GRACE)),
+                (Some(_), _) => (CancelLevel::Graceful, None),
+                (None, CancelLevel::Immediate) => return Ok((self.leave(work, leave).await, self.stopped)),
                 _ => {
                     // Whoever waits for a reader could not stop.
                     render::let_go();

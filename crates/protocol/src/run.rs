@@ -44,6 +44,9 @@ pub struct RunResult {
     pub answer: Option<String>,
     /// Why there is no answer.
     pub error: Option<String>,
+    /// Why the model stopped after its last words: `stop`, `length` where the answer is cut off, `content_filter`, or a word of
+    /// the service.
+    pub finish_reason: Option<String>,
     /// The session, for `--resume`.
     pub session_id: Option<SessionId>,
     /// Which turn of the session this was.
@@ -99,6 +102,7 @@ impl RunResult {
             exit_code,
             answer: None,
             error: Some(error),
+            finish_reason: None,
             session_id: None,
             turn: 0,
             usage: RunUsage::default(),

@@ -113,8 +113,10 @@ fn apply_event(metadata: &mut Metadata, name: &EventName, data: &Value) {
             }
         }
         SessionEnd::NAME => {
-            if let Some(Ok(status)) = data.get("status").map(SessionState::deserialize) {
-                metadata.status = status;
+            // One that was opened and asked nothing ends as it was.
+            match data.get("status").map(SessionState::deserialize) {
+                Some(Ok(SessionState::Running)) | Some(Err(_)) | None => {}
+                Some(Ok(status)) => metadata.status = status,
             }
         }
         _ => {}

@@ -10,7 +10,7 @@ use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenSession, RecordTap, Which};
 use amplifier_app::store::SessionStore;
 use amplifier_app::turns::{self, Taps, TurnWatch};
-use amplifier_app::{DisplaySystem, ExecuteError, Prompt, Speaker, prompt};
+use amplifier_app::{CancelLevel, DisplaySystem, ExecuteError, Prompt, Speaker, chain, prompt, sessions};
 use amplifier_protocol::ids::SessionId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -155,6 +155,8 @@ async fn answer(
     let ports = Ports { approval: Some(approval), display: Some(display), tap: Some(Arc::new(tap)) };
     let cancel = start.access.cancel.clone();
     let (settings, before) = (Arc::clone(&start.access.settings), start.before.clone());
+    let (store, is_new) =
+        (SessionStore::new(start.access.home.clone()), matches!(start.which, Which::New(_)));
     let opened = match attendant.unless_cancelled(start.open(ports), &cancel).await? {
         Ok(opened) => Arc::new(opened),
         Err(error) => return Err(start::refuse_to_open(&error)),
@@ -181,25 +183,45 @@ async fn answer(
             }
         }
     };
-    let polite = || aside.note("stopping after what runs now; interrupt again to stop at once");
+    let first = |stop| {
+        // Where no tool runs there is nothing to wait for.
+        if opened.session.coordinator().cancel().running_tools().is_empty() {
+            return CancelLevel::Immediate;
+        }
+        if stop == Stop::Interrupt {
+            aside.note("stopping after what runs now; interrupt again to stop at once");
+        }
+        CancelLevel::Graceful
+    };
     let raise = |level| {
         let session = opened.session.clone();
         async move {
             session.cancel(level).await;
         }
     };
-    let (result, stopped) = attendant.supervise(turn, &leave, raise, polite).await?;
+    let (result, stopped) = attendant.supervise(turn, &leave, raise, first).await?;
     let (result, watch) = (result.as_ref(), watch.as_ref());
-    let ended = report::Ended { opened: &opened, watch, doors: &doors, result, stopped, is_shown };
+    // A turn that could not begin leaves nothing to go on with.
+    let is_silent = is_new && opened.session.coordinator().turn() == 0;
+    let kept = Some(opened.session.id()).filter(|_| !is_silent);
+    let ended = report::Ended { opened: &opened, watch, doors: &doors, result, stopped, is_shown, kept };
     let exit = ended.exit();
     if let Some(stop) = stopped.filter(|stop| stop.exit() == exit) {
         tell_stop(stop, args);
-        if stop != Stop::Unread {
-            render::note(&format!("  hint: {}", failure::after_stop(opened.session.id())));
+        if let Some(id) = kept.filter(|_| stop != Stop::Unread) {
+            render::note(&format!("  hint: {}", failure::after_stop(id)));
         }
     }
     ended.print(args.output, exit);
     ended.tell_costs(&args.start, began.elapsed());
+    if is_silent {
+        let id = opened.session.id().clone();
+        // The lease goes with it.
+        drop(opened);
+        if let Err(error) = sessions::delete(&store, &[id]) {
+            Remark::warning(chain(&error)).tell();
+        }
+    }
     Ok(exit)
 }
 
@@ -262,8 +284,9 @@ impl Aside {
 
 fn taps(args: &AskArgs, aside: &Aside, watch: Arc<TurnWatch>) -> Taps {
     let mut taps: Vec<Arc<dyn RecordTap>> = vec![watch];
-    if let Aside::Wire(wire) = aside {
-        taps.push(wire.tap());
+    match aside {
+        Aside::Wire(wire) => taps.push(wire.tap()),
+        Aside::Lines => taps.push(Arc::new(follow::Notices)),
     }
     if args.output == Output::Jsonl {
         taps.push(Arc::new(follow::Lines));

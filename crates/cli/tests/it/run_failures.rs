@@ -361,3 +361,35 @@ fn a_flag_is_no_change_of_the_plan_and_hashes_are_short() {
     let hashes: Vec<_> = told.split_once(')').unwrap().0.split(" to ").map(str::len).collect();
     assert_eq!(hashes, [12, 12], "{}", ran.seen());
 }
+
+#[test]
+fn a_turn_that_cannot_begin_leaves_no_session_in_the_way_of_the_last_one() {
+    let desk = Desk::new();
+    assert_eq!(with(&desk, &[], &["run", "-p", "mock", "good"]).code, 0);
+    let mut wrong = says("never");
+    wrong["providers"][0]["module"] = json!("provider-mok");
+    desk.plan("wrong.json", &wrong);
+    let failed = with(&desk, &[], &["run", "--plan", "wrong.json", "--output", "json", "hi"]);
+    assert_eq!((failed.code, &failed.json()["session_id"]), (1, &Value::Null), "{}", failed.seen());
+    assert_eq!(desk.sessions().len(), 1);
+    let next = with(&desk, &[], &["continue", "more"]);
+    assert_eq!((next.code, next.stdout.as_str()), (0, "You said: more\n"), "{}", next.seen());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_cut_off_is_told_to_people_and_to_programs() {
+    let server = Server::start(move |_: &Request| {
+        let whole = json!({"choices": [{
+            "index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "half of"},
+        }]});
+        Reply::new(200, whole.to_string()).with("content-type", "application/json")
+    })
+    .await;
+    let desk = Desk::new();
+    desk.plan("a.json", &asks(&server.url("/v1")));
+    let ran = run(&desk, &["--plan", "a.json", "hi"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "half of\n"), "{}", ran.seen());
+    assert_eq!(ran.stderr.matches("is not whole: the most tokens of an answer").count(), 1, "{}", ran.seen());
+    let told = run(&desk, &["--plan", "a.json", "--output", "json", "hi"]).json();
+    assert_eq!((&told["answer"], &told["finish_reason"]), (&json!("half of"), &json!("length")), "{told}");
+}

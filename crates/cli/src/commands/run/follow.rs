@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use amplifier_app::open::RecordTap;
 use amplifier_app::telling;
+use amplifier_protocol::event::{Event, UserNotification};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::run::record_line;
 use amplifier_protocol::text::{sanitize, shorten};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::report::time;
@@ -40,6 +42,25 @@ impl RecordTap for Pace {
 
     fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
         Some(Arc::new(Self))
+    }
+}
+
+/// Tells what the loop or a module has to say to the person.
+pub(super) struct Notices;
+
+impl RecordTap for Notices {
+    fn record(&self, record: &Record) {
+        let RecordBody::Event { name, data } = &record.body else { return };
+        if name.as_str() != UserNotification::NAME {
+            return;
+        }
+        // What cannot be read was not emitted by our own types.
+        let Ok(notice) = UserNotification::deserialize(data) else { return };
+        match notice.level.as_deref() {
+            Some("warning") => Remark::warning(notice.message).tell(),
+            Some("error") => Remark::error(notice.message).tell(),
+            _ => Remark::note(notice.message).tell(),
+        }
     }
 }
 

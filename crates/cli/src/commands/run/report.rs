@@ -10,6 +10,7 @@ use amplifier_app::store::usage_of_all;
 use amplifier_app::turns::{Outcome, TurnWatch};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::run::{RunResult, RunStatus, RunTotals, RunUsage, result_line};
+use amplifier_protocol::spend::Unit;
 
 use crate::args::{Output, StartArgs};
 use crate::chat::{self, Colour};
@@ -28,6 +29,8 @@ pub(super) struct Ended<'a> {
     pub(super) stopped: Option<Stop>,
     /// Whether somebody looked on and has seen the answer.
     pub(super) is_shown: bool,
+    /// The session, unless nothing was said in it.
+    pub(super) kept: Option<&'a SessionId>,
 }
 
 impl Ended<'_> {
@@ -94,7 +97,8 @@ impl Ended<'_> {
                 .filter(|answer| exit == Exit::Success || (exit != Exit::Refused && !answer.is_empty()))
                 .cloned(),
             error,
-            session_id: Some(session.id().clone()),
+            finish_reason: self.watch.finish_reason(),
+            session_id: self.kept.cloned(),
             turn: status.turns,
             usage: RunUsage {
                 input_tokens: status.total_input_tokens,
@@ -125,10 +129,20 @@ impl Ended<'_> {
         let session = &self.opened.session;
         let status = session.status();
         let cost = self.opened.cost_of_run();
-        if start.max_cost.is_some() && cost.is_none() && status.total_output_tokens > 0 {
-            Remark::warning("no price is known for this model, so `--max-cost` could not be kept")
-                .hint("`prices` in the provider's config tells it")
+        let is_limited = session.coordinator().ledger().limits(Unit::CostNanos);
+        if is_limited && cost.is_none() && status.total_output_tokens > 0 {
+            Remark::warning("no price is known for this model, so the limit of money could not be kept")
+                .hint("`prices` in the provider's config tells it: `{\"MODEL\": {\"input\": \"1.25\", \"output\": \"10\"}}`, \
+                       in US dollars for a million tokens")
                 .tell();
+        }
+        if let (Some(most), Some(spent)) = (start.max_cost, self.opened.cost())
+            && spent > most
+        {
+            Remark::warning(format!(
+                "the session cost ${spent}, more than the ${most} of `--max-cost`: what a call costs is known when it has ended"
+            ))
+            .tell();
         }
         let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
         render::detail(&format!(

@@ -95,8 +95,13 @@ async fn call(
             }
         }
     };
-    let polite = || render::note("stopping after what runs now; interrupt again to stop at once");
-    let (called, stopped) = attendant.supervise(work, &leave, raise, polite).await?;
+    let first = |stop| {
+        if stop == Stop::Interrupt {
+            render::note("stopping after what runs now; interrupt again to stop at once");
+        }
+        CancelLevel::Graceful
+    };
+    let (called, stopped) = attendant.supervise(work, &leave, raise, first).await?;
     match (called, stopped) {
         (Some(Ok(called)), stopped) => Ok(tell(args, &called, stopped)),
         (Some(Err(exit)), None) => Err(exit),
