@@ -68,7 +68,7 @@ pub fn palette(home: Option<PathBuf>, cwd: Option<&Path>) -> Palette {
 
 /// Tells what went wrong while stored keys were looked for.
 pub fn tell_key_problems(access: &Access) {
-    access.environment.problems().iter().for_each(|problem| Remark::warning(format!("{problem}")).tell());
+    access.environment.problems().iter().for_each(|problem| Remark::warning(problem.to_string()).tell());
 }
 
 /// Where the settings are.
@@ -79,7 +79,7 @@ pub fn settings_files(access: &Access) -> SettingsFiles {
 /// Tells why settings cannot be used.
 pub fn refuse_settings(error: &SettingsError) -> Exit {
     let complaints = error.complaints();
-    complaints.iter().for_each(|complaint| Remark::error(format!("{complaint}")).tell());
+    complaints.iter().for_each(|complaint| Remark::error(complaint.to_string()).tell());
     if complaints.is_empty() {
         render::error(error, error.hint().as_deref());
     }
@@ -156,7 +156,7 @@ pub fn refuse(fault: &BundleFault) -> Exit {
 fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
     if let BundleFault::Load(error) = fault {
         let complaints = prepare::complaints(error);
-        complaints.iter().for_each(|complaint| Remark::error(format!("{complaint}")).tell());
+        complaints.iter().for_each(|complaint| Remark::error(complaint.to_string()).tell());
         if !complaints.is_empty() {
             return Exit::Usage;
         }
@@ -178,7 +178,7 @@ fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
 pub fn tell(bundle: &PreparedBundle) {
     bundle.notices().iter().for_each(tell_notice);
     for problem in &bundle.missing {
-        Remark::warning(format!("{problem}")).tell();
+        Remark::warning(problem.to_string()).tell();
     }
 }
 

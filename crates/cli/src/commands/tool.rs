@@ -59,7 +59,7 @@ async fn toolbox(choice: &PlanChoice, access: &Access) -> Result<Toolbox, Exit> 
         render::error(&error, None);
         Exit::Failure
     })?;
-    toolbox.missing.iter().for_each(|missing| Remark::warning(format!("{missing}")).tell());
+    toolbox.missing.iter().for_each(|missing| Remark::warning(missing.to_string()).tell());
     Ok(toolbox)
 }
 
