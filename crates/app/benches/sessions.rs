@@ -49,7 +49,7 @@ fn lists(dir: &Path, report: &mut Report) -> Outcome<()> {
         writer.add(1, event("prompt:submit", &json!({"prompt": format!("Question number {number}")})))?;
         writer.add(1, json!({"message": {"role": "assistant", "content": "An answer."}}))?;
     }
-    let scope = Scope { limit: Some(20), ..Scope::of_project(Path::new("/somewhere/project")) };
+    let scope = Scope { limit: Some(20), ..Scope::below(Path::new("/somewhere/project")) };
     let begun = Instant::now();
     let shown = sessions::list(&store, &scope)?.sessions.len();
     report.time("session_list_10000_first", begun.elapsed())?;

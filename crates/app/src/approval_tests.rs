@@ -148,3 +148,42 @@ fn what_would_be_covered_is_told_once_and_in_our_words() {
     let other = Question { options: vec!["Allow".to_owned()], ..asked };
     assert_eq!(wording(&other), told.trim_end());
 }
+
+#[tokio::test]
+async fn a_secret_of_an_allowed_command_is_not_kept_and_the_command_is_known_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("a.json");
+    let secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let command = format!("curl -H 'Authorization: Bearer {secret}' host");
+    let (first, _) = person(Answer::Always, &file, "/w");
+    first.request_approval(question("bash", &command, Effects::UNKNOWN)).await.unwrap();
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(!kept.contains(secret) && kept.contains("curl -H"), "{kept}");
+    let other = command.replace("ghp_abc", "ghp_xyz");
+    for (command, asked) in [(&command, 0), (&other, 1)] {
+        let (next, says) = person(Answer::No, &file, "/w");
+        next.request_approval(question("bash", command, Effects::UNKNOWN)).await.unwrap();
+        assert_eq!(says.1.load(Ordering::Relaxed), asked, "{command}");
+    }
+    // A file of old has the whole text; it holds, and the text goes with the next change.
+    let input = json!({ "command": command }).to_string();
+    let old = json!({"version": 1, "folders": {"/w": [{"tool": "bash", "input": input}]}});
+    std::fs::write(&file, old.to_string()).unwrap();
+    let (next, says) = person(Answer::Always, &file, "/w");
+    next.request_approval(question("bash", &command, Effects::UNKNOWN)).await.unwrap();
+    assert_eq!(says.1.load(Ordering::Relaxed), 0);
+    next.request_approval(question("bash", "make", Effects::UNKNOWN)).await.unwrap();
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(!kept.contains(secret) && kept.contains("make"), "{kept}");
+}
+
+#[test]
+fn only_a_clear_word_that_is_offered_is_an_answer() {
+    let grant = Grant { tool: "t".to_owned(), input: None };
+    let answers = ["y", " YES ", "s", "always", "n"].map(|line| Answer::read(line, Some(&grant)));
+    let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
+    assert_eq!(answers, expected.map(Some));
+    assert_eq!(["", " ", "maybe", "yn"].map(|line| Answer::read(line, Some(&grant))), [None; 4]);
+    let answers = ["s", "always", "y", "n"].map(|line| Answer::read(line, None));
+    assert_eq!(answers, [None, None, Some(Answer::Once), Some(Answer::No)]);
+}

@@ -5,24 +5,37 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use amplifier_core::clock::Clock;
-use amplifier_modules::hooks::backup::{About, BackupError, Backups, Limits, session_folder};
+use amplifier_modules::hooks::backup::{About, BackupError, Backups, Limits};
 use amplifier_protocol::ids::SessionId;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+pub(crate) use amplifier_modules::hooks::backup::session_folder;
 pub use amplifier_modules::hooks::backup::{Entry, RestoreError, Restored};
 
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
 use crate::paths::Home;
+use crate::settings::SettingsFiles;
 
 /// Where `hooks-backup` keeps its copies in the working folder, unless a plan says otherwise.
 pub const USUAL_DIR: &str = ".amplifier/backups";
+
+/// The folder whose copies are meant in a working folder: itself, or the nearest above it in its project that has copies in
+/// `dir`.
+pub fn keeper(files: &SettingsFiles, dir: &Path) -> PathBuf {
+    let here = files.working_dir();
+    let project = files.project().unwrap_or(here);
+    let within = here.ancestors().take_while(|folder| folder.starts_with(project));
+    let nearest = within.into_iter().find(|folder| folder.join(dir).is_dir());
+    nearest.unwrap_or(here).to_path_buf()
+}
 
 /// The copies of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionBackups {
     /// The session.
+    #[serde(rename = "session_id")]
     pub session: SessionId,
     /// What is kept, oldest first.
     pub entries: Vec<Entry>,

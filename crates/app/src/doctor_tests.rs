@@ -213,6 +213,58 @@ async fn a_session_that_cannot_be_listed_is_told_unless_it_is_at_work() {
 }
 
 #[tokio::test]
+async fn what_a_resume_would_stumble_over_is_told_with_what_helps() {
+    let ward = Ward::new();
+    let plan = r#"{"session": {"orchestrator": "loop-basic", "context": "context-simple"}}"#;
+    // Views know five records of a journal that is empty or gone, and one has no plan that can be read.
+    let views = r#"{"session_id":"x","parent_id":null,"created":"2025-11-15T22:24:49.000100+00:00",
+        "updated":"2025-11-15T22:24:49.000100+00:00","turns":1,"title":"t","plan_hash":"sha256:1","status":"completed",
+        "views":{"version":2,"seq":5}}"#;
+    let opened = concat!(
+        r#"{"v":1,"seq":1,"ts":"2025-11-15T22:24:49.000100+00:00","turn":0,"body":{"opened":{"session_id":"#,
+        r#""019a8a1e-7f10-7c3a-9d52-3b1f0e6c4a11","parent_id":null,"plan_hash":"sha256:4f0c"}},"crc":"cf975250"}"#,
+        "\n"
+    );
+    for (id, file, text) in [
+        ("s-1", "events.jsonl", ""),
+        ("s-1", "metadata.json", views),
+        ("s-2", "metadata.json", views),
+        ("s-3", "events.jsonl", opened),
+        ("s-3", "mount_plan.json", "garbage"),
+        ("s-4", "events.jsonl", opened),
+        ("s-5", "events.jsonl", opened),
+        ("s-5", "mount_plan.json", plan),
+    ] {
+        ward.file(&format!("state/sessions/{id}/{file}"), text);
+    }
+    let findings = ward.findings().await;
+    let found = of(&findings, Check::Sessions);
+    assert!(found.iter().all(|finding| finding.level == Level::Warning), "{found:#?}");
+    let told: Vec<_> = found.iter().map(|finding| finding.message.as_str()).collect();
+    assert!(told[0].contains("`s-2`") && told[0].contains("is not there"), "{told:#?}");
+    assert!(told[1].contains("`s-1`") && told[1].contains("holds no record"), "{told:#?}");
+    assert_eq!(told[2], "the plan of 2 sessions cannot be read: `s-4`, `s-3`");
+    let cures: Vec<_> = found.iter().map(|finding| finding.cure.clone().unwrap()).collect();
+    assert!(cures[0].contains("session delete s-2") && cures[2].contains("--bundle"), "{cures:#?}");
+    assert_eq!(found.len(), 3, "{found:#?}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_home_that_is_a_link_to_nothing_and_settings_that_are_broken_are_told() {
+    let ward = Ward::new();
+    std::os::unix::fs::symlink("nowhere", ward.home().root()).unwrap();
+    let findings = ward.findings().await;
+    assert_eq!(levels(&findings, Check::Home), [Level::Problem]);
+    assert!(of(&findings, Check::Home)[0].message.contains("is a link to `nowhere`"), "{findings:#?}");
+    let ward = Ward::new();
+    ward.file("settings.yaml", "a: [");
+    let findings = ward.findings().await;
+    assert_eq!(levels(&findings, Check::Bundle), [Level::Warning]);
+    assert!(of(&findings, Check::Bundle)[0].message.contains("the settings cannot be read"), "{findings:#?}");
+}
+
+#[tokio::test]
 async fn keys_are_told_by_name_and_never_by_value() {
     let mut ward = Ward::new();
     ward.variables.push(("OPENAI_API_KEY", "\"sk-secret-value\"".to_owned()));

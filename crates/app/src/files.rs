@@ -2,9 +2,10 @@
 //!
 //! Every error names what was attempted and where. What is written is other files' business.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// What helps where a disk is full.
 pub(crate) const NO_ROOM: &str = "make room on the disk, and try again: nothing that was kept is gone";
@@ -65,7 +66,19 @@ pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(FileError::at("create folder", path))
+    builder.create(path).map_err(|error| match dead_link(path) {
+        // The system says of a link that leads nowhere that the file exists, which helps nobody.
+        Some(link) => FileError::at("create folder", path)(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("`{}` is a link that leads nowhere", link.display()),
+        )),
+        None => FileError::at("create folder", path)(error),
+    })
+}
+
+/// The link on the way to a path that leads nowhere.
+fn dead_link(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|path| path.is_symlink() && !path.exists())
 }
 
 /// Makes an empty file for the owner alone; one that exists stays as it is.
@@ -79,6 +92,22 @@ pub(crate) fn private() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// How often a lock that somebody else has is tried.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Locks a file; says whether it could be had within this time.
+pub(crate) fn lock_within(file: &File, path: &Path, patience: Duration) -> Result<bool, FileError> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(source)) => return Err(FileError::at("lock", path)(source)),
+        }
+    }
 }
 
 /// Makes the names in a folder durable.
@@ -96,7 +125,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8], durability: Durability) -> Result
     let written = write_temp(&temp, path, bytes, durability)
         .and_then(|()| std::fs::rename(&temp, path).map_err(FileError::at("replace", path)));
     if let Err(error) = written {
-        // The first error is the one worth telling; a temporary file that stays is overwritten by the next attempt.
+        // The first error is the one worth telling; a temporary file that stays is swept up.
         std::fs::remove_file(&temp).ok();
         return Err(error);
     }
@@ -124,7 +153,29 @@ fn write_temp(temp: &Path, path: &Path, bytes: &[u8], durability: Durability) ->
     Ok(())
 }
 
-// One process owns a session, so a name per process is unique where it matters, and a left-over is overwritten.
+/// What was left in the middle of a write is left alone this long: somebody may be at it.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// Removes temporary files that killed processes left in a folder. One that stays costs room and nothing else.
+pub(crate) fn sweep_temps(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let modified = || entry.metadata().and_then(|about| about.modified()).ok();
+        let is_stale = || modified().and_then(|time| time.elapsed().ok()).is_some_and(|age| age > STALE);
+        if entry.file_name().to_str().is_some_and(is_temp) && is_stale() {
+            std::fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+/// Whether a name is one that [`temp_beside`] gives.
+fn is_temp(name: &str) -> bool {
+    let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
+    let process = inner.and_then(|name| name.rsplit_once('.'));
+    process.is_some_and(|(_, id)| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+// A name per process, since not every file has one writer at a time; what a killed one leaves is swept up.
 pub(crate) fn temp_beside(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
@@ -150,6 +201,23 @@ mod tests {
         write_atomic(&path, b"2", Durability::Rebuildable).unwrap();
         assert_eq!((mode(&path), std::fs::read(&path).unwrap()), (0o640, b"2".to_vec()));
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn temporary_files_of_the_dead_are_swept_up_and_nothing_else_is() {
+        let temp = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::now() - STALE * 2;
+        let stale = [".metadata.json.4711.tmp", ".x.1.tmp"];
+        let kept = [".new.json.12.tmp", "events.jsonl", ".a.tmp", ".a.b.tmp", "a.1.tmp"];
+        for name in stale.iter().chain(&kept) {
+            let file = File::create(temp.path().join(name)).unwrap();
+            if *name != kept[0] {
+                file.set_modified(old).unwrap();
+            }
+        }
+        sweep_temps(temp.path());
+        assert!(stale.iter().all(|name| !temp.path().join(name).exists()));
+        assert!(kept.iter().all(|name| temp.path().join(name).exists()));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub use recover::{Reach, Repair, Verified, verify};
 pub(crate) use recover::{reach, settle, was_cut};
 pub use secrets::Secrets;
 
-use crate::files::{FileError, create_private_dir, private};
+use crate::files::{FileError, create_private_dir, private, sweep_temps};
 use crate::paths::SessionFolder;
 use error::refusal;
 use index::Entry;
@@ -102,6 +102,7 @@ impl FileJournal {
     pub fn open(folder: &SessionFolder, owner: Owner) -> Result<(Self, Opened), JournalFileError> {
         create_private_dir(folder.dir())?;
         let lease = Lease::acquire(&folder.lease(), owner)?;
+        sweep_temps(folder.dir());
         let path = folder.events();
         let file = private().append(true).create(true).open(&path).map_err(FileError::at("open", &path))?;
         let recovered = recover::recover(folder)?;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_bundle::mention::{FailedMention, Speaker};
+use amplifier_core::cancel::CancelToken;
 use amplifier_core::clock::Clock;
 use amplifier_core::contracts::{
     ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
@@ -80,6 +81,8 @@ pub struct OpenRequest {
     pub lock: Option<Arc<BundleLock>>,
     /// What the plan comes from; kept with the session. Nothing when a session goes on with its own plan.
     pub origin: Option<SessionOrigin>,
+    /// Gives up opening when it asks to stop at once; a session that is open has its own.
+    pub cancel: CancelToken,
 }
 
 /// Which session to open.
@@ -163,6 +166,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     let loader = Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(environment)));
     let mut builder =
         SessionBuilder::new(kept.plan.clone(), Arc::new(loader), clock).session_id(kept.id.clone());
+    builder = builder.unless_cancelled(request.cancel);
     if let Some(approval) = request.approval {
         builder = builder.approval(approval);
     }
@@ -253,6 +257,7 @@ async fn furnish(
     let (journal, opened) = kept.take(owner)?;
     let journal = journal.hiding(secrets(&kept.plan, &surroundings.environment));
     let Kept { id, plan, folder, parts, is_new, .. } = kept;
+    let begun = Begun(is_new.then(|| folder.clone()));
     let mut rebuilt = false;
     if !is_new {
         let damaged = are_damaged(&folder);
@@ -286,15 +291,8 @@ async fn furnish(
         }
         (Err(error), _) => Err(AppError::Open(Box::new(error))),
     };
-    let session = match session {
-        Ok(session) => session,
-        Err(error) => {
-            if is_new {
-                discard(&folder);
-            }
-            return Err(error);
-        }
-    };
+    let session = session?;
+    begun.keep();
     if *prompt.parts() != PromptParts::default() {
         let (prompt, coordinator) = (Arc::clone(&prompt), session.coordinator().clone());
         session.coordinator().wrap_context(|inner| Arc::new(PromptedContext { prompt, inner, coordinator }));
@@ -306,6 +304,21 @@ async fn furnish(
     let nest = Arc::new(Nest { session: session.clone(), store, surroundings, prompt, depth, tap });
     door.lead_to(&nest);
     Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest, durable })
+}
+
+/// A folder that was made for a session; it is gone again unless the session opens, also when opening is given up.
+struct Begun(Option<SessionFolder>);
+
+impl Begun {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.iter().for_each(discard);
+    }
 }
 
 /// Writes down what the plan does not say: where the session was begun, and what from.

@@ -21,6 +21,7 @@ mod find;
 mod fork;
 pub(crate) mod index;
 mod list;
+mod place;
 mod remove;
 pub(crate) mod rescue;
 mod rewind;
@@ -29,13 +30,18 @@ pub mod story;
 mod turns;
 
 pub use describe::{MAX_NAME_CHARS, Renamed, checked_name, rename};
-pub use find::{newest, resolve};
+pub use find::resolve;
 pub use fork::{ForkRequest, Forked, fork};
-pub use list::{Children, Listed, Listing, Scope, list, look, tree};
-pub use remove::{Removal, delete, family, older_than, size_of, sweep};
+pub use list::{Children, Listed, Listing, Scope, Tree, Unread, list, look, tree};
+pub use place::Place;
+pub use remove::{Old, Removal, copies_of, delete, delete_each, families, older_than, size_of, sweep};
 pub use rewind::{FilesBack, Rewound, files_back, rewind};
 pub(crate) use turns::Cut;
 pub use turns::{Turn, turns};
+
+/// What helps whoever named a session that is not there.
+const EVERY_SESSION: &str =
+    "`amplifier session list --all` shows the last used sessions of this home, `--limit N` more of them";
 
 /// Why something could not be done with a session.
 #[derive(Debug, thiserror::Error)]
@@ -60,11 +66,11 @@ pub enum SessionError {
     /// The text can be no id.
     #[error(transparent)]
     Id(#[from] NameError),
-    /// No session was started in this folder or below it.
-    #[error("no session was started in `{}` or below it", project.display())]
+    /// No session was started there.
+    #[error("no session was started in {place}")]
     NoneHere {
-        /// The folder.
-        project: PathBuf,
+        /// Where.
+        place: Place,
     },
     /// The session has no such turn.
     #[error("session `{id}` has no turn {turn}; its last one is {last}")]
@@ -137,9 +143,7 @@ impl SessionError {
 
     fn advice(&self) -> Option<String> {
         Some(match self {
-            Self::Unknown { near, .. } if near.is_empty() => {
-                "`amplifier session list --all` shows every session of this home".to_owned()
-            }
+            Self::Unknown { near, .. } if near.is_empty() => EVERY_SESSION.to_owned(),
             Self::Unknown { near, .. } => format!("the nearest are {}", quoted(near)),
             Self::Ambiguous { .. } => "give more of the id".to_owned(),
             Self::Id(_) => {
@@ -157,9 +161,7 @@ impl SessionError {
             }
             Self::InUse { .. } => "end it there first; it can still be listed, shown and exported".to_owned(),
             Self::Name { .. } => "a name is one line of text, at most 80 characters".to_owned(),
-            Self::Store(StoreError::NotFound { .. }) => {
-                "`amplifier session list --all` shows every session of this home".to_owned()
-            }
+            Self::Store(StoreError::NotFound { .. }) => EVERY_SESSION.to_owned(),
             Self::File(_)
             | Self::Store(StoreError::File(_))
             | Self::Journal(JournalFileError::File(_) | JournalFileError::Lease(LeaseError::File(_))) => {

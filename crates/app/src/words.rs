@@ -18,6 +18,17 @@ pub fn own(prompt: &str) -> &str {
     if words.trim().is_empty() { prompt } else { words }
 }
 
+/// A text on one line, its end cut off where it is too long.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    // Only the beginning is looked at: a prompt may be a whole book.
+    let beginning: String = text.trim_start().chars().take(most * 8).collect();
+    let line = beginning.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        None => line,
+        Some(_) => line.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -108,7 +108,7 @@ pub enum Command {
     Chat(ChatArgs),
     /// Answer one prompt.
     Run(RunArgs),
-    /// Go on with the session that was last used in this folder.
+    /// Go on with the last used session of this project.
     Continue(Box<ContinueArgs>),
     /// Go on with a session.
     Resume(Box<ResumeArgs>),
@@ -189,7 +189,7 @@ pub struct ModuleInfoArgs {
 
 #[derive(Subcommand)]
 pub enum BackupCommand {
-    /// What `hooks-backup` kept in this folder, by session.
+    /// What `hooks-backup` kept in this folder, or in the nearest above it in the project, by session.
     List(BackupListArgs),
     /// Put a file back as it was. What stands there now is kept first.
     Restore(BackupRestoreArgs),
@@ -197,7 +197,7 @@ pub enum BackupCommand {
 
 #[derive(clap::Args)]
 pub struct BackupPlace {
-    /// The folder the copies are in: the `backup_dir` of the plan, relative to this folder.
+    /// The folder the copies are in: the `backup_dir` of the plan, relative to the folder the session was started in.
     #[arg(long, value_name = "DIR", default_value = amplifier_app::backups::USUAL_DIR)]
     pub dir: PathBuf,
 
@@ -225,7 +225,7 @@ pub struct BackupRestoreArgs {
     #[command(flatten)]
     pub place: BackupPlace,
 
-    /// Files are put back only inside this folder; this one when left out.
+    /// Files are put back only inside this folder; when left out, the one that the copies are kept in.
     #[arg(long, value_name = "DIR")]
     pub within: Option<PathBuf>,
 

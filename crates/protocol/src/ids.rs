@@ -35,7 +35,7 @@ pub enum NameError {
         bytes: usize,
     },
     /// The text holds a character that such a name may not hold.
-    #[error("{what} `{text}` holds {found:?}; {allowed}")]
+    #[error("{what} `{text}` {} {found:?}; {allowed}", if text.starts_with(*found) { "begins with" } else { "holds" })]
     Character {
         /// Which kind of name was parsed.
         what: &'static str,

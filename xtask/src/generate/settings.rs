@@ -67,7 +67,7 @@ the one above it in this list:
 | flags | `--bundle`, `--max-cost`, … | one command |
 
 The project is the nearest folder with `.amplifier` up to the top of the repository; outside of a repository only the working
-folder itself is looked at. Your home folder is no project.
+folder itself is looked at. Your home folder is no project, and what modules leave in `.amplifier` (`backups`, `logs`) makes none.
 
 Mappings are merged key by key, lists are replaced. Only `config.providers` is merged by `id`, else by `module`, and the
 entries of the higher layer come first. `!replace` before a value keeps what is below from being merged, `!delete` takes it

@@ -2,24 +2,84 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use amplifier_core::redact::redact;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 
-use crate::files::{Durability, FileError, create_private_dir, private, write_atomic};
+use crate::files::{Durability, FileError, create_private_dir, lock_within, private, write_atomic};
 
 const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// How many a folder may have; whoever needs more wants `--approve all`.
 const MAX_GRANTS: usize = 10_000;
 
+/// How long a change waits for another process that changes the same file.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Something that is allowed: a tool, or one input of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct Grant {
     /// The tool.
     pub tool: String,
-    /// The whole input, as text; without it every call.
+    /// The one input; without it every call.
+    pub input: Option<AllowedInput>,
+}
+
+/// An input that is allowed, without the secrets that may stand in it: the permission outlives the session.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AllowedInput {
+    /// The SHA-256 of the whole text, by which it is known again.
+    sha256: String,
+    /// The text as people are shown it.
+    pub shown: String,
+}
+
+impl AllowedInput {
+    pub(super) fn of(input: &Value) -> Self {
+        let digest = Sha256::digest(input.to_string());
+        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { sha256, shown: redact(input).to_string() }
+    }
+}
+
+/// A permission as it stands in the file. Those of old have the whole text and no hash.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    tool: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<String>,
+    input: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+impl From<Written> for Grant {
+    fn from(Written { tool, input, sha256 }: Written) -> Self {
+        let input = input.map(|text| match sha256 {
+            Some(sha256) => AllowedInput { sha256, shown: text },
+            // It was the JSON of the input; what is none allows nothing that could be asked.
+            None => AllowedInput::of(&serde_json::from_str(&text).unwrap_or(Value::String(text))),
+        });
+        Self { tool, input }
+    }
+}
+
+impl From<Grant> for Written {
+    fn from(Grant { tool, input }: Grant) -> Self {
+        let (input, sha256) = input.map(|input| (input.shown, input.sha256)).unzip();
+        Self { tool, input, sha256 }
+    }
+}
+
+impl Grant {
+    /// Whether it is about the same. How a text is shown may change from version to version.
+    fn is(&self, other: &Self) -> bool {
+        let hash = |grant: &Self| grant.input.as_ref().map(|input| input.sha256.clone());
+        self.tool == other.tool && hash(self) == hash(other)
+    }
 }
 
 /// The file, by its path.
@@ -40,6 +100,14 @@ pub enum GrantsError {
         path: PathBuf,
         /// Why.
         message: String,
+    },
+    /// Somebody else is changing it.
+    #[error("another process has been changing `{}` for {seconds} s", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
     },
     /// There is no room for another.
     #[error("`{}` holds {MAX_GRANTS} permissions for this folder already", path.display())]
@@ -64,7 +132,7 @@ impl GrantFile {
 
     /// Whether something is allowed in a folder.
     pub fn holds(&self, folder: &Path, grant: &Grant) -> Result<bool, GrantsError> {
-        Ok(self.read()?.folders.get(folder).is_some_and(|grants| grants.contains(grant)))
+        Ok(self.read()?.folders.get(folder).is_some_and(|grants| grants.iter().any(|kept| kept.is(grant))))
     }
 
     /// Everything that is allowed in a folder.
@@ -100,7 +168,9 @@ impl GrantFile {
         let beside = self.0.with_extension("lock");
         let lock = private().write(true).create(true).truncate(false).open(&beside);
         let lock = lock.map_err(FileError::at("open", &beside))?;
-        lock.lock().map_err(FileError::at("lock", &beside))?;
+        if !lock_within(&lock, &beside, PATIENCE)? {
+            return Err(GrantsError::Busy { path: self.0.clone(), seconds: PATIENCE.as_secs() });
+        }
         let mut kept = self.read()?;
         change(&mut kept)?;
         kept.version = VERSION;

@@ -32,6 +32,11 @@ pub(super) fn home(patient: &Patient) -> Vec<Finding> {
                 check.problem(format!("`{}` cannot be written: {error}", root.display())).cure(OTHER_HOME)
             }
         },
+        Err(error) if error.kind() == ErrorKind::NotFound && root.is_symlink() => {
+            let leads = std::fs::read_link(root).unwrap_or_default();
+            let told = format!("`{}` is a link to `{}`, which is not there", root.display(), leads.display());
+            check.problem(told).cure(format!("make that folder, or remove the link; {OTHER_HOME}"))
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => match may_write(&nearest(root)) {
             Ok(()) => {
                 check.ok(format!("`{}` is not there yet; it is made when it is needed", root.display()))
@@ -187,6 +192,12 @@ pub(super) async fn bundle(patient: &Patient) -> Vec<Finding> {
             return vec![check.problem("which bundle is in use cannot be told: the registry cannot be read")];
         }
     };
+    let files = SettingsFiles::find(&access.home, &access.environment, &access.base);
+    if Settings::load(&files, &access.environment).is_err() {
+        // The check of the settings says why.
+        let told = "which bundle is in use cannot be told: the settings cannot be read";
+        return vec![check.warning(told).cure("mend the settings first")];
+    }
     let cure = format!("`amplifier bundle validate {name}` says more");
     let prepared = match prepare_bundle(&name, &access, PrepareOptions::default()).await {
         Ok(prepared) => prepared,

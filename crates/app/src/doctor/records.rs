@@ -9,13 +9,18 @@ use super::{Check, Finding, Patient, chain, count, some};
 use crate::clock::SystemClock;
 use crate::journal::{Owner, RecordReader, last_owner};
 use crate::paths::{Home, SessionFolder};
-use crate::store::SessionStore;
+use crate::sessions::rescue;
+use crate::store::{SessionStore, check_journal};
 
 /// Nothing of this program is older.
 const EARLIEST: Timestamp = Timestamp::from_micros(1_735_689_600_000_000);
 const LATEST: Timestamp = Timestamp::from_micros(4_102_444_800_000_000);
 /// Clocks of two machines that share a home may differ by this much.
 const LEEWAY_MICROS: i64 = 3_600_000_000;
+
+/// How many sessions are looked at, the newest first, and how many are named each for itself.
+const LOOKED_AT: usize = 1_000;
+const NAMED: usize = 3;
 
 pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
     let check = Check::Sessions;
@@ -25,33 +30,96 @@ pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
         Ok(ids) => ids,
         Err(error) => return vec![check.problem(chain(&error)).cure("make the folder readable")],
     };
-    let me = Owner::this_process("", SystemClock::default().now());
-    let home = store.home();
-    let is_in_use = |id: &SessionId| {
-        last_owner(&home.session(id).lease())
-            .is_some_and(|owner| owner.host != me.host || is_alive(owner.pid))
-    };
     let total = ids.len();
-    let unread = ids.into_iter().filter(|id| store.metadata(id).is_err() && !has_journal(&home.session(id)));
-    let (busy, left): (Vec<_>, Vec<_>) = unread.partition(is_in_use);
-    if left.is_empty() {
-        let now = match busy.len() {
+    let mut ills = Ills::default();
+    let looked_at = ids.iter().take(LOOKED_AT);
+    looked_at.for_each(|id| ills.look(&store, id));
+    let mut findings = ills.findings();
+    if findings.is_empty() {
+        let now = match ills.busy {
             0 => String::new(),
             busy => format!(", {} in its first turn now", count(busy, "session", "sessions")),
         };
-        return vec![check.ok(format!("{}{now}", count(total, "session", "sessions")))];
+        let first = match total > LOOKED_AT {
+            true => format!("; the {LOOKED_AT} newest were looked at"),
+            false => String::new(),
+        };
+        findings.push(check.ok(format!("{}{now}{first}", count(total, "session", "sessions"))));
     }
-    let ids: Vec<_> = left.iter().map(ToString::to_string).collect();
-    let told = format!(
-        "{} of {total} cannot be listed, because the first turn never ended or a file is broken: {}",
-        left.len(),
-        some(&ids)
-    );
-    vec![
-        check
-            .warning(told)
-            .cure("`amplifier run --resume ID` goes on with one; what was said is in its journal"),
-    ]
+    findings
+}
+
+/// What is wrong with sessions: what a resume would stumble over.
+#[derive(Default)]
+struct Ills {
+    /// Begun just now by somebody who is at work.
+    busy: usize,
+    /// Nobody said anything in them, or their journals are gone and nothing else tells.
+    empty: Vec<String>,
+    /// Their journals are damaged, and what helps.
+    damaged: Vec<(String, String, Option<String>)>,
+    /// Their plans are of no use.
+    planless: Vec<String>,
+}
+
+impl Ills {
+    fn look(&mut self, store: &SessionStore, id: &SessionId) {
+        let folder = store.home().session(id);
+        let is_in_use = || {
+            let me = Owner::this_process("", SystemClock::default().now());
+            last_owner(&folder.lease()).is_some_and(|owner| owner.host != me.host || is_alive(owner.pid))
+        };
+        match check_journal(&folder) {
+            Err(_) if is_in_use() => {}
+            Err(error) => {
+                let told = error.to_string();
+                self.damaged.push((id.to_string(), told, rescue::cure_of_store(&error)));
+            }
+            Ok(()) if store.metadata(id).is_err() && !has_journal(&folder) => match is_in_use() {
+                true => self.busy += 1,
+                false => self.empty.push(id.to_string()),
+            },
+            Ok(()) if store.plan(&folder).is_err() => self.planless.push(id.to_string()),
+            Ok(()) => {}
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let check = Check::Sessions;
+        let mut findings = Vec::new();
+        if !self.empty.is_empty() {
+            let these = count(self.empty.len(), "session holds", "sessions hold");
+            findings.push(
+                check
+                    .warning(format!("{these} nothing: {}", some(&self.empty)))
+                    .cure("`amplifier session delete ID` removes one"),
+            );
+        }
+        for (id, told, cure) in self.damaged.iter().take(NAMED) {
+            let finding = check.warning(format!("session `{id}` cannot go on: {told}"));
+            let delete = format!("`amplifier session delete {id}` removes it");
+            findings
+                .push(finding.cure(cure.as_ref().map_or(delete.clone(), |cure| format!("{cure}; {delete}"))));
+        }
+        if let more @ 1.. = self.damaged.len().saturating_sub(NAMED) {
+            let more = count(more, "more session", "more sessions");
+            findings.push(
+                check
+                    .warning(format!("{more} cannot go on, for such reasons"))
+                    .cure("`amplifier session show ID` says why"),
+            );
+        }
+        if !self.planless.is_empty() {
+            let these = count(self.planless.len(), "session", "sessions");
+            findings.push(
+                check.warning(format!("the plan of {these} cannot be read: {}", some(&self.planless))).cure(
+                    "`amplifier run --resume ID --bundle NAME` goes on with another; `amplifier session delete ID` \
+                     removes one",
+                ),
+            );
+        }
+        findings
+    }
 }
 
 /// Whether a list can make the views of a session again.

@@ -6,19 +6,22 @@
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::files::{FileError, private};
+use crate::files::{FileError, lock_within, private};
 
 /// More than any owner's text; what is longer was not written by us.
 const MAX_BYTES: u64 = 4096;
-/// How often a lease that is held is tried again, and how long after: a list of sessions looks at a lease for a moment.
-const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(10);
+/// How long a lease that is held is tried: somebody may just be done with it.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How long it is tried where whoever has it only looks. What a list makes again of a long session takes a while.
+const PATIENCE_WITH_LOOKERS: Duration = Duration::from_secs(10);
+/// What those call themselves who only look.
+const LOOKER: &str = "amplifier session list";
 
 /// Who holds a lease, as the next one is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +37,7 @@ pub struct Owner {
 #[non_exhaustive]
 pub enum LeaseError {
     /// Another process, or another part of this one, writes the session.
-    #[error("the session is in use by {}; `{}` is locked", owner.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string), path.display())]
+    #[error("session `{}` is in use by {}; `{}` is locked", session_of(path), owner.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string), path.display())]
     Held { owner: Option<Owner>, path: PathBuf },
     /// The file was removed or replaced while it was held.
     #[error("the lease `{}` was taken away; somebody else may be writing the session", path.display())]
@@ -78,6 +81,11 @@ impl Owner {
         Self { program: program.into(), pid: std::process::id(), host, since }
     }
 
+    /// This process, which looks at a session and is soon done: others wait for it.
+    pub fn who_looks(since: Timestamp) -> Self {
+        Self::this_process(LOOKER, since)
+    }
+
     /// Somebody who has not written down who it is.
     fn unknown() -> Self {
         let (program, host) = ("another process".to_owned(), "this host".to_owned());
@@ -97,19 +105,13 @@ impl Lease {
         let at = |action| FileError::at(action, path);
         let mut file =
             private().read(true).write(true).create(true).truncate(false).open(path).map_err(at("open"))?;
-        let mut attempt = 1;
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => {
-                    let owner =
-                        read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
-                    return Err(LeaseError::Held { owner, path: path.to_owned() });
-                }
-                Err(TryLockError::Error(source)) => return Err(at("lock")(source).into()),
+        let begun = Instant::now();
+        while !lock_within(&file, path, PATIENCE)? {
+            let owner = read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner);
+            let only_looks = owner.as_ref().is_some_and(|owner| owner.program == LOOKER);
+            if !only_looks || begun.elapsed() > PATIENCE_WITH_LOOKERS {
+                return Err(LeaseError::Held { owner, path: path.to_owned() });
             }
-            attempt += 1;
         }
         let mut old = read_text(&mut file).map_err(at("read"))?;
         let held = parse(&old);
@@ -173,6 +175,12 @@ pub fn last_owner(path: &Path) -> Option<Owner> {
     read_text(&mut file).ok().and_then(|text| parse(&text)).map(|held| held.owner)
 }
 
+/// The session of a lease: its folder has the name.
+fn session_of(path: &Path) -> String {
+    let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+    folder.to_string_lossy().into_owned()
+}
+
 fn read_text(file: &mut File) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     file.rewind()?;
@@ -201,8 +209,9 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "the session is in use by `a-long-name-of-the-first` (process 7 on h, since \
+                "session `{}` is in use by `a-long-name-of-the-first` (process 7 on h, since \
                  1970-01-01T00:00:00.000000+00:00); `{}` is locked",
+                dir.path().file_name().unwrap().display(),
                 path.display()
             )
         );
@@ -211,6 +220,21 @@ mod tests {
         let second = Lease::acquire(&path, owner("second")).unwrap();
         assert_eq!(second.generation(), 2);
         second.check().unwrap();
+    }
+
+    #[test]
+    fn whoever_only_looks_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lease");
+        let looks = Lease::acquire(&path, Owner::who_looks(Timestamp::from_micros(0))).unwrap();
+        std::thread::scope(|threads| {
+            let second =
+                threads.spawn(|| Lease::acquire(&path, owner("second")).map(|lease| lease.generation()));
+            // Longer than anybody else is waited for; that it takes longer yet changes nothing.
+            std::thread::sleep(PATIENCE * 3);
+            drop(looks);
+            assert_eq!(second.join().unwrap().unwrap(), 2);
+        });
     }
 
     #[test]

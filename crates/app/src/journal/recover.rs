@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use amplifier_protocol::record::{RECORD_VERSION, RecordBody};
+use amplifier_protocol::record::RecordBody;
 
 use super::blobs::Blobs;
 use super::error::{Damage, JournalFileError};
@@ -94,8 +94,7 @@ pub(crate) fn was_cut(folder: &SessionFolder, seq: u64) -> bool {
     // A file that is not there or cannot be read keeps nothing.
     let Ok(kept) = std::fs::read(folder.torn()) else { return false };
     let last = kept.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    let beginning = format!("{{\"v\":{RECORD_VERSION},\"seq\":{seq},");
-    last.starts_with(beginning.as_bytes()) || beginning.as_bytes().starts_with(last)
+    last.split(|byte| *byte == b' ').next() == Some(seq.to_string().as_bytes())
 }
 
 /// Waits until what stands in a journal is durable, whoever wrote it.
@@ -141,13 +140,15 @@ fn cut(folder: &SessionFolder, end: Entry, bytes: u64) -> Result<Repair, Journal
     let (path, saved) = (folder.events(), folder.torn());
     let mut journal = private().read(true).write(true).open(&path).map_err(FileError::at("repair", &path))?;
     let mut keep = private().append(true).create(true).open(&saved).map_err(FileError::at("open", &saved))?;
-    copy_tail(&mut journal, &mut keep, end.offset, bytes).map_err(FileError::at("write", &saved))?;
+    copy_tail(&mut journal, &mut keep, end, bytes).map_err(FileError::at("write", &saved))?;
     journal.set_len(end.offset).and_then(|()| journal.sync_all()).map_err(FileError::at("repair", &path))?;
     Ok(Repair { path, line: end.seq, bytes, saved })
 }
 
-fn copy_tail(from: &mut File, to: &mut File, offset: u64, bytes: u64) -> io::Result<()> {
-    from.seek(SeekFrom::Start(offset))?;
+/// The number of the record stands before its bytes: they themselves may be too few to tell it.
+fn copy_tail(from: &mut File, to: &mut File, end: Entry, bytes: u64) -> io::Result<()> {
+    from.seek(SeekFrom::Start(end.offset))?;
+    write!(to, "{} ", end.seq)?;
     io::copy(&mut from.take(bytes), to)?;
     to.write_all(b"\n")?;
     to.sync_all()

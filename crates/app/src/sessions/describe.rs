@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::{Cut, SessionError, index};
 use crate::clock::SystemClock;
-use crate::journal::{FileJournal, Owner};
+use crate::journal::{FileJournal, Owner, Repair};
 use crate::paths::SessionFolder;
-use crate::store::{Metadata, SessionStore, StoreError, metadata_now, update_views};
+use crate::store::{Metadata, SessionStore, StoreError, metadata_now, metadata_of, update_views};
 
 /// The longest name, in characters.
 pub const MAX_NAME_CHARS: usize = 80;
@@ -39,6 +39,8 @@ pub struct Renamed {
     pub metadata: Metadata,
     /// Why its views do not show it yet. The journal has it, and they are made again from it.
     pub stale: Option<String>,
+    /// The torn end of its journal that was cut first.
+    pub repair: Option<Repair>,
 }
 
 impl Renamed {
@@ -53,24 +55,35 @@ pub fn rename(store: &SessionStore, id: &SessionId, name: &str) -> Result<Rename
     let name = Some(checked_name(name)?);
     let folder = store.open_whole(id)?;
     let told = SessionDescribed { name, ..SessionDescribed::default() };
-    let (journal, _) = own(&folder, id, "amplifier session rename")?;
+    let (journal, repair) = own(&folder, id, "amplifier session rename")?;
     let end = Cut::at_end(&folder, id)?;
     write(&journal, end, &[event(&told)])?;
-    refresh(store, &folder)
+    Ok(Renamed { repair, ..refresh(store, &folder)? })
 }
 
-/// Takes the session's lease and opens its journal for writing.
+/// Takes the session's lease and opens its journal for writing. Tells what had to be cut from its end.
 pub(super) fn own(
     folder: &SessionFolder,
     id: &SessionId,
     program: &str,
-) -> Result<(FileJournal, u64), SessionError> {
+) -> Result<(FileJournal, Option<Repair>), SessionError> {
     if !folder.events().exists() {
         return Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() });
     }
     let owner = Owner::this_process(program, SystemClock::default().now());
     let (journal, opened) = FileJournal::open(folder, owner).map_err(SessionError::about(id))?;
-    Ok((journal, opened.last_seq))
+    // Before anything is added, so that no view knows a record that was torn.
+    match update_views(folder) {
+        // A full disk: views that lag are brought up later.
+        Err(StoreError::File(_)) if !are_ahead(folder, opened.last_seq) => {}
+        updated => drop(updated?),
+    }
+    Ok((journal, opened.repair))
+}
+
+/// Whether views know a record that was torn. Nothing may be added then: they would take the next of its number for it.
+fn are_ahead(folder: &SessionFolder, last_seq: u64) -> bool {
+    metadata_of(folder).is_ok_and(|metadata| metadata.views.seq > last_seq)
 }
 
 /// The record of an event, without secrets, as the kernel would make it.
@@ -98,5 +111,5 @@ pub(super) fn refresh(store: &SessionStore, folder: &SessionFolder) -> Result<Re
     };
     let metadata = metadata_now(folder)?;
     index::Index::of(store.home()).note(&[index::Note::closed(&metadata)]);
-    Ok(Renamed { metadata, stale })
+    Ok(Renamed { metadata, stale, repair: None })
 }

@@ -113,8 +113,7 @@ impl Document {
     }
 
     fn opening(&self) -> String {
-        let session = serde_json::to_value(&self.metadata).unwrap_or_default();
-        let about = json!({ "version": VERSION, "session": redact(&session) }).to_string();
+        let about = json!({ "version": VERSION, "session": redact(&self.metadata.told()) }).to_string();
         format!("{},\"turns\":[", about.strip_suffix('}').unwrap_or(&about))
     }
 }

@@ -1,11 +1,8 @@
 //! From what somebody typed to a session: the whole id, or a beginning that only one has.
 
-use std::path::Path;
-
 use amplifier_protocol::ids::SessionId;
 
 use super::SessionError;
-use super::list::{Listed, Scope, list};
 use crate::store::SessionStore;
 
 /// How many near misses are told.
@@ -35,7 +32,7 @@ pub fn resolve(store: &SessionStore, text: &str) -> Result<SessionId, SessionErr
     }
 }
 
-fn is_below(id: &SessionId, parent: &SessionId) -> bool {
+pub(super) fn is_below(id: &SessionId, parent: &SessionId) -> bool {
     let rest = id.as_str().strip_prefix(parent.as_str());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
@@ -46,13 +43,6 @@ fn near(ids: &[SessionId], text: &str) -> Vec<SessionId> {
     let mut near: Vec<_> = ids.iter().map(|id| (common(id), id)).filter(|(n, _)| *n >= COMMON).collect();
     near.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| b.1.cmp(a.1)));
     near.into_iter().take(NEAR).map(|(_, id)| id.clone()).collect()
-}
-
-/// The session of a project that was last worked in.
-pub fn newest(store: &SessionStore, project: &Path) -> Result<Listed, SessionError> {
-    let scope = Scope { limit: Some(1), ..Scope::of_project(project) };
-    let found = list(store, &scope)?.sessions.into_iter().next();
-    found.ok_or_else(|| SessionError::NoneHere { project: project.to_owned() })
 }
 
 #[cfg(test)]

@@ -110,6 +110,7 @@ fn fill(
 ) -> Result<(), SessionError> {
     copy_if_there(&source.mount_plan(), &target.mount_plan())?;
     copy_if_there(&source.prompt(), &target.prompt())?;
+    copy_if_there(&source.lock(), &target.lock())?;
     let first = first_record(source, id, new)?;
     copy_beginning(source, target, &first, cut.seq)?;
     let (journal, _) = own(target, new, "amplifier session fork")?;

@@ -7,13 +7,14 @@
 //! process is done, so a session that was killed is known by its mark and looked at more closely. Lines are added under a
 //! lock. Whoever cannot have the lock soon goes without: the mark of the opening tells.
 
-use std::fs::{File, TryLockError};
+use std::collections::HashSet;
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::Duration;
 
 use amplifier_protocol::ids::SessionId;
 
-use crate::files::{Durability, FileError, create_private_dir, private, write_atomic};
+use crate::files::{Durability, FileError, create_private_dir, lock_within, private, write_atomic};
 use crate::paths::Home;
 use crate::store::Metadata;
 
@@ -21,9 +22,8 @@ mod known;
 
 pub(crate) use known::{Contents, Known};
 
-/// How long a writer waits for another: this often, this long each.
-const ATTEMPTS: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(5);
+/// How long a writer waits for another.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// More lines than this that say nothing any more are worth making the file anew.
 const WASTE: usize = 256;
 
@@ -113,9 +113,20 @@ impl<'a> Index<'a> {
         lines > sessions * 2 + WASTE
     }
 
+    /// Takes out what it says of sessions other than these. That they were there is nobody's business any more.
+    pub(crate) fn forget_others(&self, sessions: &[SessionId]) -> Result<(), FileError> {
+        let kept: HashSet<&str> = sessions.iter().map(SessionId::as_str).collect();
+        match self.contents().ids().all(|id| kept.contains(id)) {
+            true => Ok(()),
+            false => self.tidy(sessions),
+        }
+    }
+
     /// Makes the file anew, with what it knows of these sessions.
-    pub(crate) fn tidy(&self, sessions: &[SessionId]) {
-        let Ok(Some(lock)) = self.lock() else { return };
+    pub(crate) fn tidy(&self, sessions: &[SessionId]) -> Result<(), FileError> {
+        let path = self.home.session_index();
+        let busy = || FileError::at("lock", &path)(std::io::ErrorKind::TimedOut.into());
+        let lock = self.lock()?.ok_or_else(busy)?;
         // Read again: somebody may have added something before the lock was ours.
         let contents = self.contents();
         let mut text = Vec::new();
@@ -128,8 +139,9 @@ impl<'a> Index<'a> {
                 text.push(b'\n');
             }
         }
-        drop(write_atomic(&self.home.session_index(), &text, Durability::Rebuildable));
+        let written = write_atomic(&path, &text, Durability::Rebuildable);
         drop(lock.unlock());
+        written
     }
 
     fn lock(&self) -> Result<Option<File>, FileError> {
@@ -138,14 +150,7 @@ impl<'a> Index<'a> {
             create_private_dir(dir)?;
         }
         let file = private().append(true).create(true).open(&path).map_err(FileError::at("open", &path))?;
-        for _ in 0..ATTEMPTS {
-            match file.try_lock() {
-                Ok(()) => return Ok(Some(file)),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-                Err(TryLockError::Error(source)) => return Err(FileError::at("lock", &path)(source)),
-            }
-        }
-        Ok(None)
+        Ok(lock_within(&file, &path, PATIENCE)?.then_some(file))
     }
 }
 

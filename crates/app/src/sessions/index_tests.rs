@@ -76,7 +76,7 @@ fn a_tidy_keeps_what_is_known_and_forgets_who_is_gone() {
     index.note(&[Note::Closed(&metadata("open", 7, "/c")), Note::Opened(&id("open"))]);
     let sessions = [id("kept"), id("open"), id("never-noted")];
     assert!(Index::is_wasteful(index.contents().lines(), 2) && !Index::is_wasteful(3, 2));
-    index.tidy(&sessions);
+    index.tidy(&sessions).unwrap();
     let contents = index.contents();
     assert_eq!(contents.lines(), 3);
     assert_eq!(contents.metadata(contents.get("kept").unwrap().1).unwrap().turns, 199);
@@ -92,7 +92,7 @@ fn an_empty_session_is_known_by_its_journal_until_somebody_takes_it() {
     let known = |name: &str| index.contents().get(name).map(|(_, known)| *known).unwrap();
     index.note(&[Note::Opened(&id("quiet")), Note::Empty(&id("quiet"), 77)]);
     assert_eq!((known("quiet").empty_journal(), known("quiet").is_settled()), (Some(77), false));
-    index.tidy(&[id("quiet")]);
+    index.tidy(&[id("quiet")]).unwrap();
     assert_eq!(known("quiet").empty_journal(), Some(77));
     index.note(&[Note::Opened(&id("quiet"))]);
     assert_eq!((known("quiet").empty_journal(), known("quiet").is_settled()), (None, false));

@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
 
-use super::SessionError;
 use super::index::{Contents, Index, Known, Note};
+use super::{Place, SessionError};
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
+use crate::library::Access;
 use crate::store::{
     Metadata, SessionStore, StoreError, are_damaged, check_journal, metadata_now, metadata_of, update_views,
 };
@@ -18,8 +19,8 @@ use crate::store::{
 /// Which sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// Those that were started in this folder or below it; all when left out.
-    pub project: Option<PathBuf>,
+    /// Those that were started here.
+    pub place: Place,
     /// At most this many, the last used first.
     pub limit: Option<usize>,
     /// Whether sessions that others started as part of their work are shown too.
@@ -40,12 +41,14 @@ impl Scope {
         Self::default()
     }
 
-    /// Those of a project.
-    pub fn of_project(project: &Path) -> Self {
-        let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
-        // As it is written down: a folder whose name is no text is known by its nearest text.
-        let project = PathBuf::from(project.to_string_lossy().into_owned());
-        Self { project: Some(project), ..Self::default() }
+    /// Those that were started in a folder or below it.
+    pub fn below(folder: &Path) -> Self {
+        Self { place: Place::below(folder), ..Self::default() }
+    }
+
+    /// Those of the project that somebody is in, or of this folder alone where it is in none.
+    pub fn here(access: &Access) -> Self {
+        Self { place: Place::here(access), ..Self::default() }
     }
 
     /// With the sub-sessions.
@@ -59,12 +62,12 @@ impl Scope {
     }
 
     pub(super) fn is_here(&self, dir: Option<&Path>) -> bool {
-        match &self.project {
-            Some(project) => dir.is_some_and(|dir| dir.starts_with(project)),
-            None => true,
-        }
+        self.place.has(dir)
     }
 }
+
+/// A session that could not be read, and why.
+pub type Unread = (SessionId, SessionError);
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,12 +83,12 @@ pub struct Listing {
     pub sessions: Vec<Listed>,
     /// How many there are, whatever the limit.
     pub total: usize,
-    /// Folders without a readable journal.
-    pub unread: Vec<(SessionId, SessionError)>,
+    /// Folders without a readable journal, wherever they were started: that is not known either.
+    pub unread: Vec<Unread>,
     /// Sessions whose views were missing or damaged and were made again from their journals.
     pub rebuilt: Vec<SessionId>,
     /// Sessions that are listed as they were known, and what is wrong with their journals.
-    pub damaged: Vec<(SessionId, SessionError)>,
+    pub damaged: Vec<Unread>,
 }
 
 /// What a list shows of one session before its metadata is read.
@@ -142,7 +145,8 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
     let notes: Vec<_> = looked.iter().map(Note::Closed).chain(empty).collect();
     index.note(&notes);
     if Index::is_wasteful(contents.lines() + notes.len(), names.matches('/').count()) {
-        index.tidy(&store.ids()?);
+        // What a file has too much costs a list time, and is no reason to fail.
+        index.tidy(&store.ids()?).ok();
     }
     listing.total = candidates.len();
     for candidate in first(candidates, scope.limit) {
@@ -253,11 +257,13 @@ fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resu
         check_journal(&folder)?;
         return Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() });
     }
-    let owner = Owner::this_process("amplifier session list", SystemClock::default().now());
+    let owner = Owner::who_looks(SystemClock::default().now());
     let lease = match Lease::acquire(&folder.lease(), owner) {
         Ok(lease) => lease,
         Err(LeaseError::Held { owner, .. }) => {
-            return Ok(Listed { metadata: metadata_of(&folder).map_err(empty(id))?, owner });
+            // What its views know, where the journal is just being written in a way that cannot be read.
+            let metadata = metadata_now(&folder).or_else(|_| metadata_of(&folder)).map_err(empty(id))?;
+            return Ok(Listed { metadata, owner });
         }
         // A home that can only be read, or a full disk: what stands in the journal is enough.
         Err(_) => return Ok(Listed { metadata: metadata_now(&folder).map_err(empty(id))?, owner: None }),
@@ -283,10 +289,18 @@ fn empty(id: &SessionId) -> impl FnOnce(StoreError) -> SessionError {
     }
 }
 
-/// A session and everything that came of it: its sub-sessions, the forks of it, and theirs. Each with its depth, a parent
-/// before its children.
-pub fn tree(store: &SessionStore, root: &SessionId) -> Result<Vec<(usize, Listed)>, SessionError> {
-    let all = list(store, &Scope::all().with_children())?.sessions;
+/// A session and everything that came of it.
+#[derive(Debug)]
+pub struct Tree {
+    /// Each with its depth, a parent before its children.
+    pub sessions: Vec<(usize, Listed)>,
+    /// Sessions that may belong to it: they do not tell.
+    pub unread: Vec<Unread>,
+}
+
+/// A session and everything that came of it: its sub-sessions, the forks of it, and theirs.
+pub fn tree(store: &SessionStore, root: &SessionId) -> Result<Tree, SessionError> {
+    let Listing { sessions: all, unread, .. } = list(store, &Scope::all().with_children())?;
     let mut below: HashMap<Cow<'_, str>, Vec<&Listed>> = HashMap::new();
     for listed in &all {
         let metadata = &listed.metadata;
@@ -314,5 +328,5 @@ pub fn tree(store: &SessionStore, root: &SessionId) -> Result<Vec<(usize, Listed
         );
         found.push((depth, listed.clone()));
     }
-    Ok(found)
+    Ok(Tree { sessions: found, unread })
 }

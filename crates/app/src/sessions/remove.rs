@@ -3,22 +3,27 @@
 //! A folder loses its name before its files, so a kill leaves no half of a session: what is left is no session any more and
 //! is swept up the next time.
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
+use indexmap::IndexSet;
 
 use super::SessionError;
+use super::find::is_below;
 use super::fork::UNFINISHED;
-use super::list::{Listed, Scope, list};
+use super::index::Index;
+use super::list::{Listed, Listing, Scope, Unread, list};
+use super::rewind::backup_dir;
+use crate::backups;
 use crate::clock::SystemClock;
-use crate::files::{FileError, sync_dir};
+use crate::files::{FileError, sweep_temps, sync_dir};
 use crate::journal::{JournalFileError, Lease, Owner};
 use crate::paths::SessionFolder;
-use crate::store::SessionStore;
+use crate::store::{Metadata, SessionStore};
 
 /// How the folder of a session that is being deleted begins.
 const GONE: &str = ".gone-";
@@ -34,27 +39,55 @@ pub struct Removal {
     pub bytes: u64,
 }
 
-/// A session and the sub-sessions below it, however deep. Parents come before their children.
-pub fn family(store: &SessionStore, id: &SessionId) -> Result<Vec<SessionId>, SessionError> {
-    store.open(id)?;
-    let all = list(store, &Scope::all().with_children())?.sessions;
-    let mut found = vec![id.clone()];
-    let mut at = 0;
-    while let Some(parent) = found.get(at).cloned() {
-        let children = all.iter().filter(|listed| listed.metadata.parent_id.as_ref() == Some(&parent));
-        for child in children.map(|listed| &listed.metadata.session_id) {
-            if !found.contains(child) {
-                found.push(child.clone());
-            }
+/// Each of these sessions with the sub-sessions below it, however deep. Parents come before their children.
+pub fn families(store: &SessionStore, roots: &[SessionId]) -> Result<Vec<Vec<SessionId>>, SessionError> {
+    let Listing { sessions, unread, .. } = list(store, &Scope::all().with_children())?;
+    let mut below: HashMap<&SessionId, Vec<&SessionId>> = HashMap::new();
+    for Metadata { session_id, parent_id, .. } in sessions.iter().map(|listed| &listed.metadata) {
+        if let Some(parent) = parent_id {
+            below.entry(parent).or_default().push(session_id);
         }
-        at += 1;
     }
-    Ok(found)
+    let family = |root: &SessionId| {
+        // What cannot be read does not tell its parent, but its id begins with the parent's.
+        let unread = unread.iter().map(|(id, _)| id).filter(|id| *id != root && is_below(id, root));
+        // Each once: files that somebody changed may say that sessions descend from each other.
+        let mut found = IndexSet::from([root]);
+        let mut at = 0;
+        while let Some(parent) = found.get_index(at).copied() {
+            found.extend(below.get(parent).into_iter().flatten().copied());
+            at += 1;
+        }
+        found.extend(unread);
+        found.into_iter().cloned().collect()
+    };
+    Ok(roots.iter().map(family).collect())
 }
 
 /// Deletes these sessions, parents before children, all of them or none: one that somebody has stops it before anything is
 /// gone.
 pub fn delete(store: &SessionStore, ids: &[SessionId]) -> Result<Removal, SessionError> {
+    let removed = remove(store, ids)?;
+    forget(store)?;
+    Ok(removed)
+}
+
+/// Deletes families of sessions. One that cannot be deleted stays whole, and the others are gone.
+pub fn delete_each(
+    store: &SessionStore,
+    families: &[Vec<SessionId>],
+) -> Result<Vec<Result<Removal, SessionError>>, SessionError> {
+    let removed = families.iter().map(|family| remove(store, family)).collect();
+    forget(store)?;
+    Ok(removed)
+}
+
+/// Takes what was known of sessions that are gone out of the index.
+fn forget(store: &SessionStore) -> Result<(), SessionError> {
+    Ok(Index::of(store.home()).forget_others(&store.ids()?)?)
+}
+
+fn remove(store: &SessionStore, ids: &[SessionId]) -> Result<Removal, SessionError> {
     let now = SystemClock::default().now();
     let mut leases = Vec::new();
     for id in ids {
@@ -82,18 +115,35 @@ pub fn delete(store: &SessionStore, ids: &[SessionId]) -> Result<Removal, Sessio
     Ok(removal)
 }
 
+/// Where copies of files that a session changed are kept. They are the project's and stay when the session goes.
+pub fn copies_of(store: &SessionStore, id: &SessionId) -> Option<PathBuf> {
+    let plan = store.plan(&store.open(id).ok()?).ok()?;
+    let working_dir = store.metadata(id).ok()?.working_dir?;
+    let kept = backups::session_folder(&working_dir.join(backup_dir(&plan)), id);
+    kept.is_dir().then_some(kept)
+}
+
+/// Sessions that are old enough to go.
+#[derive(Debug, Default)]
+pub struct Old {
+    pub sessions: Vec<Listed>,
+    /// Sessions of which it is not known how old they are.
+    pub unread: Vec<Unread>,
+}
+
 /// The sessions of a scope in which nothing happened for this many days and which nobody has. Sub-sessions go with their
 /// parents; one whose parent is gone stands for itself.
-pub fn older_than(store: &SessionStore, scope: &Scope, days: u32) -> Result<Vec<Listed>, SessionError> {
+pub fn older_than(store: &SessionStore, scope: &Scope, days: u32) -> Result<Old, SessionError> {
     let now = SystemClock::default().now().as_micros();
     let since = Timestamp::from_micros(now.saturating_sub(i64::from(days).saturating_mul(MICROS_OF_A_DAY)));
-    let all = list(store, &Scope::all().with_children())?.sessions;
+    let Listing { sessions: all, unread, .. } = list(store, &Scope::all().with_children())?;
     let ids: HashSet<SessionId> = all.iter().map(|listed| listed.metadata.session_id.clone()).collect();
     let has_parent =
         |listed: &Listed| listed.metadata.parent_id.as_ref().is_some_and(|parent| ids.contains(parent));
     let is_old = |listed: &Listed| listed.owner.is_none() && listed.metadata.updated < since;
     let is_meant = |listed: &Listed| scope.is_here(listed.metadata.working_dir.as_deref());
-    Ok(all.into_iter().filter(|listed| is_meant(listed) && !has_parent(listed) && is_old(listed)).collect())
+    let meant = all.into_iter().filter(|listed| is_meant(listed) && !has_parent(listed) && is_old(listed));
+    Ok(Old { sessions: meant.collect(), unread })
 }
 
 /// Removes what killed processes left behind, sessions without a word among it; gives how many folders.
@@ -118,7 +168,7 @@ pub fn sweep(store: &SessionStore) -> Result<usize, SessionError> {
     for id in store.ids()? {
         let folder = store.home().session(&id);
         if is_left_empty(&folder) {
-            match delete(store, &[id]) {
+            match remove(store, &[id]) {
                 Ok(_) => swept += 1,
                 // Somebody is about to say the first word.
                 Err(SessionError::InUse { .. }) => {}
@@ -126,6 +176,9 @@ pub fn sweep(store: &SessionStore) -> Result<usize, SessionError> {
             }
         }
     }
+    // A process that was killed may have had no time for it.
+    forget(store)?;
+    store.home().sessions().parent().into_iter().for_each(sweep_temps);
     Ok(swept)
 }
 

@@ -15,6 +15,7 @@ use super::describe::{event, own, refresh, write};
 use super::turns::{Cut, messages_at, turns};
 use super::{SessionError, Turn};
 use crate::backups::{self, BackupsError, PutBack, Standing};
+use crate::journal::Repair;
 use crate::open::OpenSession;
 use crate::paths::SessionFolder;
 use crate::store::SessionStore;
@@ -35,19 +36,21 @@ pub struct Rewound {
     pub back: bool,
     /// Why the views do not show it yet. The journal has it, and they are made again from it.
     pub stale: Option<String>,
+    /// The torn end of the journal that was cut first.
+    pub repair: Option<Repair>,
 }
 
 /// Takes the conversation of a session that nobody has back to the end of a turn.
 pub fn rewind(store: &SessionStore, id: &SessionId, to: u64) -> Result<Rewound, SessionError> {
     let folder = store.open_whole(id)?;
-    let (journal, _) = own(&folder, id, "amplifier session rewind")?;
+    let (journal, repair) = own(&folder, id, "amplifier session rewind")?;
     let known = turns(&folder)?;
     let messages = messages_at(&folder, Cut::at(&folder, id, to)?)?;
     let rewound = told(&known, to, messages.len());
     let end = Cut::at_end(&folder, id)?;
     write(&journal, end, &[event(&SessionRewound { to }), RecordBody::Messages(messages)])?;
     let stale = refresh(store, &folder)?.stale;
-    Ok(Rewound { stale, ..rewound })
+    Ok(Rewound { stale, repair, ..rewound })
 }
 
 impl OpenSession {
@@ -81,7 +84,7 @@ fn read_back(
 fn told(turns: &[Turn], to: u64, messages: usize) -> Rewound {
     let from = turns.iter().rev().find(|turn| turn.counts).map_or(0, |turn| turn.number);
     let back = to == 0 || turns.iter().any(|turn| turn.number == to && turn.counts);
-    Rewound { to, from, messages, back, stale: None }
+    Rewound { to, from, messages, back, stale: None, repair: None }
 }
 
 /// What became of the files.
@@ -130,7 +133,8 @@ pub fn files_back(store: &SessionStore, id: &SessionId, to: u64) -> Result<Files
     Ok(done)
 }
 
-fn backup_dir(plan: &MountPlan) -> String {
+/// Where a plan has copies of files kept, relative to the working folder.
+pub(super) fn backup_dir(plan: &MountPlan) -> String {
     let keeper = plan.hooks.iter().find(|hook| hook.module.as_str() == KEEPER);
     let dir = keeper.and_then(|hook| hook.config.get("backup_dir")).and_then(Value::as_str);
     dir.unwrap_or(backups::USUAL_DIR).to_owned()

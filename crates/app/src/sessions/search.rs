@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
 use super::SessionError;
-use super::list::{Listed, Scope, list};
+use super::list::{Listed, Listing, Scope, Unread, list};
 use super::story::{Happening, moments};
 use crate::journal::{JournalFileError, Peeker};
 use crate::store::{SessionStore, check_journal};
@@ -18,7 +18,7 @@ const AROUND: usize = 60;
 /// A place where the text stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hit {
-    pub session: SessionId,
+    pub session_id: SessionId,
     /// What people know the session by.
     pub label: String,
     pub turn: u64,
@@ -39,7 +39,7 @@ pub struct Searched {
     pub sessions: usize,
     pub hits: usize,
     /// Sessions that could not be read, and why.
-    pub unread: Vec<(SessionId, SessionError)>,
+    pub unread: Vec<Unread>,
 }
 
 /// Looks for a text, the last used sessions first. `each` gets every hit and says whether to go on.
@@ -50,8 +50,9 @@ pub fn search(
     mut each: impl FnMut(Hit) -> GoOn,
 ) -> Result<Searched, SessionError> {
     let words = Words::new(text);
-    let mut searched = Searched::default();
-    for listed in list(store, scope)?.sessions {
+    let Listing { sessions, unread, .. } = list(store, scope)?;
+    let mut searched = Searched { unread, ..Searched::default() };
+    for listed in sessions {
         searched.sessions += 1;
         match of_session(store, &listed, &words, &mut searched.hits, &mut each) {
             Ok(GoOn::Yes) => {}
@@ -112,7 +113,7 @@ fn of_session(
             for (line, text, at) in found(&text, words) {
                 *hits += 1;
                 let hit = Hit {
-                    session: listed.metadata.session_id.clone(),
+                    session_id: listed.metadata.session_id.clone(),
                     label: listed.metadata.label().to_owned(),
                     turn: moment.turn,
                     ts: moment.ts,

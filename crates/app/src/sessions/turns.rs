@@ -76,7 +76,7 @@ pub fn turns(folder: &SessionFolder) -> Result<Vec<Turn>, SessionError> {
 
 fn tell(turn: &mut Turn, data: &Value) {
     if let Some(prompt) = data.get("prompt").and_then(Value::as_str) {
-        turn.prompt = Some(one_line(words::own(prompt), PROMPT_CHARS));
+        turn.prompt = Some(words::one_line(words::own(prompt), PROMPT_CHARS));
     }
     if let Some(Ok(status)) = data.get("status").map(TurnStatus::deserialize) {
         turn.status = Some(status);
@@ -86,17 +86,6 @@ fn tell(turn: &mut Turn, data: &Value) {
 fn rewound_to(peek: Peek<'_>) -> Result<Option<u64>, SessionError> {
     let RecordBody::Event { data, .. } = peek.record()?.body else { return Ok(None) };
     Ok(data.get("to").and_then(Value::as_u64))
-}
-
-/// A text on one line, its end cut off where it is too long.
-pub(super) fn one_line(text: &str, most: usize) -> String {
-    // Only the beginning is looked at: a prompt may be a whole book.
-    let beginning: String = text.trim_start().chars().take(most * 8).collect();
-    let line = beginning.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
-        None => line,
-        Some(_) => line.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
-    }
 }
 
 impl Cut {

@@ -8,6 +8,10 @@ use crate::paths::Home;
 
 /// The folder of a project's settings.
 const FOLDER: &str = ".amplifier";
+/// What modules leave in such a folder wherever a session works. It makes no project of it.
+const LEFT: [&str; 2] = ["backups", "logs"];
+/// What is at the top of a repository.
+const REPOSITORY: &str = ".git";
 
 /// A file of settings, the lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,18 +55,30 @@ pub struct SettingsFiles {
 }
 
 impl SettingsFiles {
-    /// The project is the nearest folder with `.amplifier` up to the top of the repository; without one, the top of the
-    /// repository, else the working folder. Outside of a repository nobody's folders further up are looked at.
+    /// The project is the nearest folder with an `.amplifier` that somebody made, up to the top of the repository; without
+    /// one, the top of the repository, else the working folder. Outside of a repository nobody's folders further up are
+    /// looked at.
     pub fn find(home: &Home, environment: &Environment, working_dir: &Path) -> Self {
         let here = working_dir.canonicalize().unwrap_or_else(|_| working_dir.to_path_buf());
-        let top = here.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&here);
+        let top = here.ancestors().find(|folder| folder.join(REPOSITORY).exists()).unwrap_or(&here);
         let within = here.ancestors().take_while(|folder| folder.starts_with(top));
         let own = environment.get(env::HOME).map(PathBuf::from);
         let own = own.and_then(|own| own.canonicalize().ok());
         let is_own = |folder: &Path| own.as_deref() == Some(folder);
-        let nearest = within.filter(|folder| !is_own(folder)).find(|folder| folder.join(FOLDER).is_dir());
+        let nearest = within.filter(|folder| !is_own(folder)).find(|folder| has_settings_folder(folder));
         let project = nearest.or_else(|| (!is_own(top)).then_some(top));
         Self { user: home.settings(), project: project.map(Path::to_path_buf), working_dir: here.clone() }
+    }
+
+    /// The folder of the project; nothing where the working folder is in none and stands for itself.
+    pub fn project(&self) -> Option<&Path> {
+        let is_marked = |folder: &&Path| folder.join(REPOSITORY).exists() || has_settings_folder(folder);
+        self.project.as_deref().filter(is_marked)
+    }
+
+    /// Where somebody works.
+    pub fn working_dir(&self) -> &Path {
+        &self.working_dir
     }
 
     /// The file of a scope, whether it is there or not.
@@ -91,6 +107,13 @@ impl SettingsFiles {
     }
 }
 
+/// Whether somebody made a folder for settings there: it is empty, or holds more than modules leave.
+fn has_settings_folder(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder.join(FOLDER)) else { return false };
+    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.is_empty() || names.iter().any(|name| LEFT.iter().all(|left| name != left))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +133,15 @@ mod tests {
         // Outside of a repository a folder stands for itself.
         assert_eq!(project("me/loose/x"), Some(root.join("me/loose/x")));
         assert_eq!(project("me"), None);
+        // Copies of files that a session left below do not hide the settings of the project.
+        std::fs::create_dir_all(root.join("me/repo/a/b/.amplifier/backups")).unwrap();
+        assert_eq!(project("me/repo/a/b"), Some(root.join("me/repo/a")));
+        let marked = |at: &str| {
+            let files = SettingsFiles::find(&Home::new("/h"), &environment, &root.join(at));
+            files.project().map(Path::to_path_buf)
+        };
+        assert_eq!(marked("me/repo/a/b"), Some(root.join("me/repo/a")));
+        assert_eq!((marked("me/loose/x"), marked("me")), (None, None));
         let files = SettingsFiles::find(&Home::new("/h"), &environment, &root.join("me"));
         assert!(files.path(Scope::Local).is_err());
         assert_eq!(files.read_from(), [(Scope::User, PathBuf::from("/h/settings.yaml"))]);

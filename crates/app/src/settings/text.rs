@@ -1,12 +1,12 @@
 //! Files of settings as text: read within bounds, replaced as a whole under a lock.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::error::SettingsError;
-use crate::files::{Durability, FileError, create_private_dir, private, write_atomic};
+use crate::files::{Durability, FileError, create_private_dir, lock_within, private, write_atomic};
 
 /// How long a change waits for another process that changes the same file.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,17 +63,8 @@ fn lock(folder: &Path) -> Result<File, SettingsError> {
         private().create(true).truncate(false).write(true).open(&path)
     };
     let lock = lock.map_err(FileError::at("open", &path))?;
-    let begun = Instant::now();
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
-            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(TryLockError::WouldBlock) => {
-                return Err(SettingsError::Busy { path, seconds: PATIENCE.as_secs() });
-            }
-            Err(TryLockError::Error(error)) => return Err(FileError::at("lock", &path)(error).into()),
-        }
+    match lock_within(&lock, &path, PATIENCE)? {
+        true => Ok(lock),
+        false => Err(SettingsError::Busy { path, seconds: PATIENCE.as_secs() }),
     }
 }

@@ -141,14 +141,8 @@ fn state_after(turn: TurnStatus) -> SessionState {
 
 /// The first prompt that says something, on one line.
 fn set_title(metadata: &mut Metadata, prompt: &str) {
-    // Only the beginning is looked at: a prompt may be a whole book.
-    let beginning: String = words::own(prompt).trim_start().chars().take(TITLE_CHARS * 8).collect();
-    let line = beginning.split_whitespace().collect::<Vec<_>>().join(" ");
-    if metadata.title.is_some() || line.is_empty() {
-        return;
+    if metadata.title.is_none() {
+        let line = words::one_line(words::own(prompt), TITLE_CHARS);
+        metadata.title = Some(line).filter(|line| !line.is_empty());
     }
-    metadata.title = Some(match line.char_indices().nth(TITLE_CHARS) {
-        None => line,
-        Some(_) => line.chars().take(TITLE_CHARS - 1).chain(['…']).collect(),
-    });
 }

@@ -8,7 +8,9 @@ use amplifier_protocol::run::RunUsage;
 use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::status::SessionState;
 use amplifier_protocol::time::Timestamp;
+use amplifier_protocol::usage::Usd;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::StoreError;
 use crate::files::{Durability, FileError, write_atomic};
@@ -55,6 +57,25 @@ impl Metadata {
     /// What people know it by: its name, else how it began.
     pub fn label(&self) -> &str {
         self.name.as_deref().or(self.title.as_deref()).unwrap_or("(nothing was said)")
+    }
+}
+
+impl Metadata {
+    /// What it cost; nothing when nobody told a price.
+    pub fn cost(&self) -> Option<Usd> {
+        let nanos = self.views.spent.cost_nanos;
+        (nanos > 0).then(|| Usd::from_nanos(nanos))
+    }
+
+    /// What programs are told of it: all of it but how far the files have come, and what was used.
+    pub fn told(&self) -> Value {
+        let mut told = serde_json::to_value(self).unwrap_or_default();
+        if let Value::Object(told) = &mut told {
+            told.shift_remove("views");
+            told.insert("usage".to_owned(), json!(self.views.usage));
+            told.insert("cost_usd".to_owned(), json!(self.cost()));
+        }
+        told
     }
 }
 

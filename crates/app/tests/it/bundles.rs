@@ -5,6 +5,8 @@ use amplifier_app::library::Access;
 use amplifier_app::open::{OpenRequest, OpenSession, Which, open};
 use amplifier_app::prepare::{BundleFault, PrepareOptions, prepare_bundle};
 use amplifier_app::registry::Registry;
+use amplifier_app::sessions::{self, ForkRequest};
+use amplifier_app::store::SessionStore;
 use amplifier_app::{BundleStrictness, Freshness};
 use amplifier_core::report::LoadOutcome;
 use serde_json::json;
@@ -261,6 +263,14 @@ async fn a_resumed_session_takes_its_modules_as_its_bundle_had_locked_them() {
     assert!(lock.is_file());
     resumed.session.cleanup().await;
     drop(resumed);
+
+    // A fork takes the same.
+    let store = SessionStore::new(shop.home());
+    let fork = sessions::fork(&store, &id, &ForkRequest::default()).unwrap();
+    let forked = open(shop.request(Which::Resume(fork.id, None))).await.unwrap();
+    assert_eq!(found(&forked), (true, false), "{:?}", forked.session.report());
+    forked.session.cleanup().await;
+    drop(forked);
 
     // With the plan of another bundle the old lock has nothing to say any more.
     let plan = moved.plan().unwrap();

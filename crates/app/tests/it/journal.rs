@@ -120,7 +120,7 @@ fn a_last_line_torn_at_any_byte_is_cut_kept_aside_and_written_again() {
             None => assert!(torn.is_empty()),
             Some(Repair { line, bytes, saved, .. }) => {
                 assert_eq!((line, bytes), (3, torn.len() as u64));
-                assert_eq!(std::fs::read(saved).unwrap(), [torn, b"\n"].concat());
+                assert_eq!(std::fs::read(saved).unwrap(), [b"3 ", torn, b"\n"].concat());
             }
         }
         journal.append(&event(3, json!("again"))).unwrap();

@@ -85,7 +85,7 @@ fn a_list_is_made_from_the_journals_once_and_from_one_file_after_that() {
         ["c", "b", "a"],
         "the last used first, though nobody made a view yet"
     );
-    assert_eq!(shelf.ids(&Scope::of_project(Path::new("/p/one"))), ["c", "a"]);
+    assert_eq!(shelf.ids(&Scope::below(Path::new("/p/one"))), ["c", "a"]);
     // From here on neither journals nor views are looked at.
     for folder in &folders {
         std::fs::remove_file(folder.metadata()).unwrap();
@@ -99,8 +99,8 @@ fn a_list_is_made_from_the_journals_once_and_from_one_file_after_that() {
     text.extend(b"{\"id\":\"a\",\"op");
     std::fs::write(shelf.store.home().session_index(), text).unwrap();
     shelf.session("d", "/p/one", 1);
-    assert_eq!(shelf.ids(&Scope::of_project(Path::new("/p/one"))), ["c", "d", "a"]);
-    assert_eq!(shelf.ids(&Scope::of_project(Path::new("/p/one"))), ["c", "d", "a"]);
+    assert_eq!(shelf.ids(&Scope::below(Path::new("/p/one"))), ["c", "d", "a"]);
+    assert_eq!(shelf.ids(&Scope::below(Path::new("/p/one"))), ["c", "d", "a"]);
 }
 
 #[test]
@@ -150,6 +150,7 @@ fn a_fork_has_the_turns_up_to_its_own_and_a_journal_of_its_own() {
     assert_eq!((again.metadata.name, again.turn), (None, 2));
     let depths: Vec<_> = sessions::tree(&shelf.store, &"a".parse().unwrap())
         .unwrap()
+        .sessions
         .iter()
         .map(|(depth, _)| *depth)
         .collect();
@@ -164,9 +165,9 @@ fn w23_sessions_that_descend_from_each_other_are_shown_and_deleted_once() {
     }
     let tree = sessions::tree(&shelf.store, &"a".parse().unwrap()).unwrap();
     let shown: Vec<_> =
-        tree.iter().map(|(depth, listed)| (*depth, listed.metadata.session_id.as_str())).collect();
+        tree.sessions.iter().map(|(depth, listed)| (*depth, listed.metadata.session_id.as_str())).collect();
     assert_eq!(shown, [(0, "a"), (1, "c"), (2, "b")]);
-    let family = sessions::family(&shelf.store, &"a".parse().unwrap()).unwrap();
+    let family = sessions::families(&shelf.store, &["a".parse().unwrap()]).unwrap().remove(0);
     assert_eq!(family.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["a", "c", "b"]);
 }
 
@@ -273,13 +274,13 @@ fn deleting_takes_the_sub_sessions_along_and_leaves_forks() {
     let forked = sessions::fork(&shelf.store, &id, &ForkRequest::default()).unwrap();
     assert_eq!(shelf.ids(&Scope::all()).len(), 2, "sub-sessions are not listed by themselves");
     assert_eq!(shelf.ids(&Scope::all().with_children()).len(), 3);
-    let family = sessions::family(&shelf.store, &id).unwrap();
+    let family = sessions::families(&shelf.store, std::slice::from_ref(&id)).unwrap().remove(0);
     let removed = sessions::delete(&shelf.store, &family).unwrap();
     assert_eq!(removed.sessions.len(), 2);
     assert_eq!(shelf.ids(&Scope::all().with_children()), [forked.id.to_string()]);
     let old = sessions::older_than(&shelf.store, &Scope::all(), 0).unwrap();
-    assert_eq!(old.len(), 1);
-    assert!(sessions::older_than(&shelf.store, &Scope::all(), 30).unwrap().is_empty());
+    assert_eq!(old.sessions.len(), 1);
+    assert!(sessions::older_than(&shelf.store, &Scope::all(), 30).unwrap().sessions.is_empty());
 }
 
 #[test]

@@ -152,6 +152,27 @@ fn views_that_know_more_than_the_journal_are_left_as_they_are() {
 }
 
 #[test]
+fn a_lost_record_is_not_taken_for_one_that_was_cut_before() {
+    let Fixture { folder, _dir, .. } = fixture();
+    write_journal(&folder, &[opened(), says(2, 1, "user", "a"), says(3, 1, "assistant", "b")]);
+    rebuild_views(&folder).unwrap();
+    let journal = std::fs::read_to_string(folder.events()).unwrap();
+    let two: String = journal.split_inclusive('\n').take(2).collect();
+    std::fs::write(folder.events(), two).unwrap();
+    for (kept, passes) in [
+        ("", false),
+        ("{\"v\":1,\"se\n", false),
+        ("2 {\"v\":1,\"se\n", false),
+        ("3 {\"v\":1\n2 {\n", false),
+        ("2 {\n3 {\"v\":1,\"se\n", true),
+        ("3 \n", true),
+    ] {
+        std::fs::write(folder.torn(), kept).unwrap();
+        assert_eq!(check_journal(&folder).is_ok(), passes, "{kept:?}");
+    }
+}
+
+#[test]
 fn a_journal_that_cannot_be_read_takes_nothing_from_the_views() {
     let Fixture { folder, _dir, .. } = fixture();
     let kept = json!({"messages": [{"role": "user", "content": "summary"}]});

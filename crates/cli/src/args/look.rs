@@ -53,9 +53,9 @@ pub struct ToolInfoArgs {
     pub output: Form,
 }
 
-/// Exit codes: 0 done, 1 failed, 2 there is no such tool or the input does not fit, 3 denied or limit reached,
-/// 130 interrupted.
-#[derive(clap::Args)]
+/// Exit codes: 0 done, 1 failed, 2 there is no such tool or the input does not fit, 3 denied or limit reached, 124 the tool
+/// ran out of its time, 130 interrupted.
+#[derive(clap::Args, Clone)]
 pub struct ToolInvokeArgs {
     /// The tool, such as `read_file`.
     pub name: String,

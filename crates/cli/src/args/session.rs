@@ -8,7 +8,7 @@ use super::{AskArgs, Form, StartArgs};
 
 #[derive(Subcommand)]
 pub enum SessionCommand {
-    /// The sessions of this folder, the last used first.
+    /// The sessions of this project, the last used first.
     List(SessionListArgs),
     /// Everything about one session: where, when, with what, and its turns.
     Show(SessionShowArgs),
@@ -28,19 +28,19 @@ pub enum SessionCommand {
     Replay(SessionReplayArgs),
     /// Delete a session and its sub-sessions.
     Delete(SessionDeleteArgs),
-    /// Delete sessions of this folder that were not used for a while.
+    /// Delete sessions of this project that were not used for a while.
     Cleanup(SessionCleanupArgs),
 }
 
-/// Which sessions are meant.
+/// Which sessions are meant: without a flag those of the project, which is what settings take for it.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub struct Where {
-    /// The sessions of every folder.
+    /// The sessions of every folder, instead of those of this project.
     #[arg(long)]
     pub all: bool,
 
-    /// Those that were started in this folder or below it, instead of this one.
+    /// Those that were started in this folder or below it, instead of this project.
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
@@ -77,7 +77,7 @@ pub struct SessionShowArgs {
     pub output: Form,
 }
 
-/// Without a session one is picked from a list; where nobody can pick, the one that was last used in this folder. What flags
+/// Without a session one is picked from a list; where nobody can pick, the last used one of this project. What flags
 /// change, such as the provider or the model, stays so from here on.
 #[derive(clap::Args)]
 pub struct ResumeArgs {
@@ -119,7 +119,7 @@ pub struct SessionForkArgs {
     pub session: String,
 
     /// The last turn they share; all of them when left out.
-    #[arg(long, value_name = "TURN")]
+    #[arg(long, value_name = "TURN", value_parser = turn, allow_negative_numbers = true)]
     pub at: Option<u64>,
 
     /// What to call the fork.
@@ -138,7 +138,7 @@ pub struct SessionRewindArgs {
     pub session: String,
 
     /// The turn to go to; 0 is the time before the first.
-    #[arg(long, value_name = "TURN")]
+    #[arg(long, value_name = "TURN", value_parser = turn, allow_negative_numbers = true)]
     pub to: u64,
 
     /// Put files back as they were then, from the copies of `hooks-backup`. What stands there is kept first.
@@ -174,9 +174,13 @@ pub struct SessionExportArgs {
     #[arg(long, value_enum, value_name = "FORM")]
     pub format: Option<ExportFormat>,
 
-    /// The file to write, instead of standard output.
+    /// The file to write, instead of standard output; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
+
+    /// Replace a file that is there already.
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(clap::Args)]
@@ -206,8 +210,12 @@ pub struct SessionReplayArgs {
     pub speed: Option<f64>,
 
     /// Begin with this turn.
-    #[arg(long, default_value_t = 1, value_name = "TURN")]
+    #[arg(long, default_value_t = 1, value_name = "TURN", value_parser = turn, allow_negative_numbers = true)]
     pub from: u64,
+
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM", conflicts_with = "speed")]
+    pub output: Form,
 }
 
 #[derive(clap::Args)]
@@ -236,4 +244,14 @@ pub struct SessionCleanupArgs {
     /// Do not ask.
     #[arg(long, short = 'y')]
     pub yes: bool,
+
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    pub output: Form,
+}
+
+/// The number of a turn.
+fn turn(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "turns are counted 1, 2, 3, …; `amplifier session show SESSION` lists them".to_owned())
 }

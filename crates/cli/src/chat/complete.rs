@@ -44,6 +44,7 @@ pub struct Completion {
     pub known: Shared,
     pub folder: PathBuf,
     pub home: Home,
+    pub scope: Scope,
 }
 
 /// One thing that is offered.
@@ -133,9 +134,9 @@ impl Completion {
     }
 
     fn sessions(&self, word: &str) -> Vec<Offer> {
-        // Those of this folder that a person began, the last used first: what `/sessions` lists.
+        // Those of this project that a person began, the last used first: what `/sessions` lists.
         let store = SessionStore::new(self.home.clone());
-        let Ok(listing) = sessions::list(&store, &Scope::of_project(&self.folder)) else { return Vec::new() };
+        let Ok(listing) = sessions::list(&store, &self.scope) else { return Vec::new() };
         let fits = |listed: &Listed| listed.metadata.session_id.as_str().starts_with(word);
         let offer = |listed: Listed| {
             let about = Some(one_line(listed.metadata.label()));
@@ -223,8 +224,12 @@ mod tests {
             models: vec!["big".to_owned()],
             ..Known::default()
         });
-        let completion =
-            Completion { known, folder: dir.path().to_owned(), home: Home::new(dir.path().join("home")) };
+        let completion = Completion {
+            known,
+            folder: dir.path().to_owned(),
+            home: Home::new(dir.path().join("home")),
+            scope: Scope::all(),
+        };
         let (_, offers) = completion.offers(line);
         offers.into_iter().map(|offer| offer.value).collect()
     }

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use amplifier_app::backups::{self, BackupsError, Entry, Found, PutBack, Restored, Standing};
 use amplifier_app::env::Environment;
 use amplifier_app::open::find_home;
+use amplifier_app::settings::SettingsFiles;
 use amplifier_protocol::time::Timestamp;
 use serde_json::json;
 
-use crate::args::{BackupListArgs, BackupRestoreArgs, Form};
+use crate::args::{BackupListArgs, BackupPlace, BackupRestoreArgs, Form};
 use crate::exit::Exit;
 use crate::render;
 
 /// `amplifier backup list`.
-pub fn list(args: &BackupListArgs) -> Exit {
+pub fn list(args: &BackupListArgs, home: Option<PathBuf>) -> Exit {
     let here = working_dir();
-    let dir = here.join(&args.place.dir);
+    let dir = keeper(&args.place, home, &here).join(&args.place.dir);
     let sessions = match backups::list(&dir, args.place.session.as_ref()) {
         Ok(sessions) => sessions,
         Err(error) => return refuse(&error),
@@ -58,6 +59,13 @@ fn shown(path: &Path, here: &Path) -> String {
     path.strip_prefix(here).unwrap_or(path).display().to_string()
 }
 
+/// The folder whose copies are meant: this one, or the nearest above it in the project that has some.
+fn keeper(place: &BackupPlace, home: Option<PathBuf>, here: &Path) -> PathBuf {
+    // Without a home there are no settings that could say what the project is.
+    let Ok(home) = find_home(home, &Environment::Process) else { return here.to_owned() };
+    backups::keeper(&SettingsFiles::find(&home, &Environment::Process, here), &place.dir)
+}
+
 fn working_dir() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
 }
@@ -65,8 +73,9 @@ fn working_dir() -> PathBuf {
 /// `amplifier backup restore NUMBER`.
 pub fn restore(args: &BackupRestoreArgs, home: Option<PathBuf>) -> Exit {
     let here = working_dir();
-    let dir = here.join(&args.place.dir);
-    let within = args.within.as_ref().map_or_else(|| here.clone(), |within| here.join(within));
+    let keeper = keeper(&args.place, home.clone(), &here);
+    let dir = keeper.join(&args.place.dir);
+    let within = args.within.as_ref().map_or(keeper, |within| here.join(within));
     let found = match backups::find(&dir, args.place.session.as_ref(), args.number) {
         Ok(found) => found,
         Err(error) => return refuse(&error),

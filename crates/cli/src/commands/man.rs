@@ -8,7 +8,7 @@ use clap_mangen::Man;
 
 use crate::args::{Args, ManArgs};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// What the page of the program says beside its flags.
 const EXIT_STATUS: [(&str, &str); 8] = [
@@ -63,7 +63,9 @@ pub fn run(args: &ManArgs) -> Exit {
         Ok(()) => Exit::Success,
         Err(Fault { path, source }) => {
             let place = path.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
-            render::note(&format!("error: `{place}` cannot be written: {source}"));
+            Remark::error(format!("`{place}` cannot be written: {source}"))
+                .hint("`--dir` names a folder that is there or can be made, and that you may write to")
+                .tell();
             Exit::Failure
         }
     }
@@ -84,7 +86,7 @@ struct Fault {
 
 fn print(command: &Command) -> Result<(), Fault> {
     let page = page(command).map_err(|source| Fault { path: None, source })?;
-    render::raw(&page);
+    drop(render::raw(page));
     Ok(())
 }
 

@@ -1,22 +1,24 @@
 //! `amplifier session …`, `amplifier continue`, `amplifier resume`, and a session by what somebody typed of its id.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use amplifier_app::chain;
 use amplifier_app::library::Access;
-use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
+use amplifier_app::sessions::{self, Listed, Place, Scope, SessionError, Unread, story};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 use serde_json::{Value, json};
 
 use super::load;
+use super::start::tell_repair;
 use crate::args::{
     Form, SessionCommand, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
     SessionRewindArgs, SessionShowArgs, Where,
 };
 use crate::exit::Exit;
-use crate::harmless::plain;
 use crate::page;
-use crate::render;
+use crate::render::{self, Remark};
 
 mod change;
 mod export;
@@ -57,7 +59,12 @@ pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
         SessionCommand::Cleanup(args) => remove::cleanup(args, &access, &store),
         SessionCommand::Resume(_) => Ok(Exit::Success),
     };
-    done.unwrap_or_else(|error| refuse(&error, &store))
+    match done {
+        Ok(exit) => exit,
+        // A reader that went away needs no words.
+        Err(SessionError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Exit::Unread,
+        Err(error) => refuse(&error, &store),
+    }
 }
 
 /// The session that somebody means by its id or the beginning of it.
@@ -71,7 +78,7 @@ pub fn refuse(error: &SessionError, store: &SessionStore) -> Exit {
     render::error(error, error.hint().as_deref());
     if let SessionError::Ambiguous { candidates, .. } = error {
         for id in candidates {
-            let label = store.metadata(id).map(|metadata| plain(metadata.label())).unwrap_or_default();
+            let label = store.metadata(id).map(|metadata| metadata.label().to_owned()).unwrap_or_default();
             render::note(&format!("  {id}  {label}"));
         }
     }
@@ -80,10 +87,27 @@ pub fn refuse(error: &SessionError, store: &SessionStore) -> Exit {
 
 fn scope(place: &Where, access: &Access) -> Scope {
     match (&place.project, place.all) {
-        (Some(project), _) => Scope::of_project(&access.base.join(project)),
+        (Some(project), _) => Scope::below(&access.base.join(project)),
         (None, true) => Scope::all(),
-        (None, false) => Scope::of_project(&access.base),
+        (None, false) => Scope::here(access),
     }
+}
+
+/// Names sessions that could not be read: one of them may be what somebody looks for.
+fn tell_unread(unread: &[Unread]) {
+    for (id, error) in unread.iter().take(UNREAD) {
+        warn(&format!("session `{id}` cannot be read"), error);
+    }
+    if let more @ 1.. = unread.len().saturating_sub(UNREAD) {
+        render::note(&format!(
+            "warning: {more} more cannot be read; `amplifier session list --output json` names them all"
+        ));
+    }
+}
+
+fn unread_json(unread: &[Unread]) -> Value {
+    let told = |(id, error): &Unread| json!({ "session_id": id, "error": error.to_string() });
+    unread.iter().map(told).collect()
 }
 
 fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -92,38 +116,30 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     }
     let scope = Scope { limit: Some(args.limit), ..scope(&args.place, access) };
     let listing = sessions::list(store, &scope)?;
-    for (id, error) in listing.unread.iter().take(UNREAD) {
-        warn(&format!("session `{id}` cannot be shown"), error);
-    }
+    tell_unread(&listing.unread);
     for (id, error) in listing.damaged.iter().take(UNREAD) {
         warn(&format!("session `{id}` is shown as it was known"), error);
     }
-    if let more @ 1.. = listing.unread.len().saturating_sub(UNREAD) {
-        render::note(&format!("warning: {more} more cannot be shown; `--output json` names them all"));
-    }
     for id in &listing.rebuilt {
-        render::note(&format!(
-            "note: what is shown of session `{id}` was damaged; it was made again from its journal"
-        ));
+        Remark::note(format!(
+            "what is shown of session `{id}` was damaged; it was made again from its journal"
+        ))
+        .tell();
     }
     if args.output == Form::Json {
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
-        let unread = listing.unread.iter().map(|(id, error)| json!({ "id": id, "error": error.to_string() }));
-        let unread: Vec<_> = unread.collect();
-        let damaged =
-            listing.damaged.iter().map(|(id, error)| json!({ "id": id, "error": error.to_string() }));
-        let damaged: Vec<_> = damaged.collect();
+        let (unread, damaged) = (unread_json(&listing.unread), unread_json(&listing.damaged));
         let total = listing.total;
         render::json(&json!({ "sessions": sessions, "total": total, "unread": unread, "damaged": damaged }));
         return Ok(Exit::Success);
     }
     if listing.total == 0 {
-        match &scope.project {
-            Some(project) => {
-                render::out(&format!("no session was started in `{}` or below it", project.display()));
+        match &scope.place {
+            Place::Anywhere => render::out("there is no session yet"),
+            place => {
+                render::out(&format!("no session was started in {place}"));
                 render::note("  hint: `--all` shows those of other folders");
             }
-            None => render::out("there is no session yet"),
         }
     }
     let ids: Vec<_> = listing.sessions.iter().map(|listed| &listed.metadata.session_id).collect();
@@ -139,16 +155,13 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
 
 /// Says what is wrong with a session, and what helps.
 fn warn(what: &str, error: &SessionError) {
-    render::note(&plain(&format!("warning: {what}: {}", render::chain(error).join(": "))));
-    if let Some(hint) = error.hint() {
-        render::note(&format!("  hint: {hint}"));
-    }
+    Remark::warning(format!("{what}: {}", chain(error))).maybe_hint(error.hint()).tell();
 }
 
 /// Says that something is done, although the views do not show it yet.
 fn tell_stale(stale: Option<&str>) {
     if let Some(why) = stale {
-        render::note(&format!("warning: {why}; the journal is complete, and the views are rebuilt from it"));
+        Remark::warning(format!("{why}; the journal is complete, and the views are rebuilt from it")).tell();
     }
 }
 
@@ -157,7 +170,7 @@ fn placed_row(listed: &Listed, ids: &[&SessionId], place: &Where) -> String {
     let columns = render::columns();
     let row = row(listed, ids, columns);
     let elsewhere = listed.metadata.working_dir.as_ref().filter(|_| place.all);
-    match (elsewhere.map(|dir| plain(&dir.display().to_string())), columns) {
+    match (elsewhere.map(|dir| dir.display().to_string()), columns) {
         (None, _) => row,
         (Some(dir), None) => format!("{row}  ({dir})"),
         (Some(dir), Some(columns)) => {
@@ -172,7 +185,7 @@ fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
     let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
     let turns = count(metadata.turns, "turn");
-    let title = format!("{running}{}", plain(metadata.label()).replace(['\n', '\t'], " "));
+    let title = format!("{running}{}", metadata.label().replace(['\n', '\t'], " "));
     let head = format!("{id}  {used}  {turns:>9}  ");
     let fitting =
         |before: &str, columns: usize| page::shortened(&title, columns.saturating_sub(page::width(before)));
@@ -190,18 +203,20 @@ fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
 
 fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, SessionError> {
     let tree = sessions::tree(store, root)?;
+    tell_unread(&tree.unread);
     if form == Form::Json {
-        let sessions = tree.iter().map(|(depth, listed)| {
+        let sessions = tree.sessions.iter().map(|(depth, listed)| {
             let mut session = as_json(listed);
             if let Value::Object(session) = &mut session {
                 session.insert("depth".to_owned(), json!(depth));
             }
             session
         });
-        render::json(&json!({ "sessions": sessions.collect::<Vec<_>>() }));
+        let unread = unread_json(&tree.unread);
+        render::json(&json!({ "sessions": sessions.collect::<Vec<_>>(), "unread": unread }));
         return Ok(Exit::Success);
     }
-    for (depth, listed) in &tree {
+    for (depth, listed) in &tree.sessions {
         let metadata = &listed.metadata;
         let kind = match &metadata.forked_from {
             Some(point) => format!("fork at turn {}: ", point.turn),
@@ -209,14 +224,14 @@ fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, Sess
             None => String::new(),
         };
         let indent = "  ".repeat(*depth);
-        let line = format!("{indent}{}  {kind}{}", metadata.session_id, plain(metadata.label()));
+        let line = format!("{indent}{}  {kind}{}", metadata.session_id, metadata.label());
         render::out(&tell::fitting(&line));
     }
     Ok(Exit::Success)
 }
 
 fn as_json(listed: &Listed) -> Value {
-    let mut session = serde_json::to_value(&listed.metadata).unwrap_or_default();
+    let mut session = listed.metadata.told();
     if let Value::Object(session) = &mut session {
         session.insert("in_use_by".to_owned(), json!(listed.owner));
     }
@@ -228,7 +243,8 @@ fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionErr
     let folder = store.open(&id)?;
     let (listed, rebuilt) = sessions::look(store, &id)?;
     if !rebuilt.is_empty() {
-        render::note("note: its transcript and metadata were damaged; they were made again from its journal");
+        Remark::note("its transcript and metadata were damaged; they were made again from its journal")
+            .tell();
     }
     let (turns, bytes) = (sessions::turns(&folder)?, sessions::size_of(folder.dir()));
     if args.output == Form::Json {
@@ -251,15 +267,18 @@ fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionErr
     }
     tell::facts(&listed, folder.dir(), bytes).iter().for_each(|fact| render::out(fact));
     for turn in &turns {
-        render::out(&tell::fitting(&tell::turn_row(turn)));
+        render::out(&tell::turn_row(turn, &listed, render::columns()));
     }
     if args.transcript {
-        story::tell(&folder, 0, |moment| {
-            words(&moment).into_iter().for_each(|line| render::out(&line));
-            Ok(())
-        })?;
+        story::tell(&folder, 0, |moment| print(words(&moment)))?;
     }
     Ok(Exit::Success)
+}
+
+/// Prints lines of a story, which ends where nobody reads it any more.
+fn print(lines: impl IntoIterator<Item = String>) -> Result<(), SessionError> {
+    let printed = lines.into_iter().try_for_each(|line| render::line(&line));
+    printed.map_err(|_| SessionError::Write(ErrorKind::BrokenPipe.into()))
 }
 
 fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -285,6 +304,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     let id = sessions::resolve(store, &args.session)?;
     let done = sessions::rewind(store, &id, args.to)?;
     let messages = count(done.messages as u64, "message");
+    tell_repair(done.repair.as_ref());
     tell_stale(done.stale.as_deref());
     render::out(&format!("the conversation is at the end of turn {} and has {messages}", done.to));
     if done.from != done.to {
@@ -295,9 +315,10 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     }
     if !done.back {
         let to = done.to;
-        render::note(&format!(
-            "warning: files were left as they are: copies only lead back, and turn {to} is not on the way back"
-        ));
+        Remark::warning(format!(
+            "files were left as they are: copies only lead back, and turn {to} is not on the way back"
+        ))
+        .tell();
         return Ok(Exit::Success);
     }
     let files = sessions::files_back(store, &id, args.to)?;
@@ -321,8 +342,9 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
 fn rename(args: &SessionRenameArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
     let renamed = sessions::rename(store, &id, &args.name)?;
+    tell_repair(renamed.repair.as_ref());
     tell_stale(renamed.stale.as_deref());
-    render::out(&format!("session `{id}` is called `{}`", plain(renamed.label())));
+    render::out(&format!("session `{id}` is called `{}`", renamed.label()));
     Ok(Exit::Success)
 }
 
@@ -331,7 +353,7 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
         Some(speed) if speed.is_finite() && speed > 0.0 => Some(speed),
         None => None,
         Some(speed) => {
-            render::note(&format!("error: a speed of `{speed}` never ends; give a number above 0"));
+            Remark::error(format!("a speed of `{speed}` never ends; give a number above 0")).tell();
             return Ok(Exit::Usage);
         }
     };
@@ -339,18 +361,25 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
     let folder = store.open_whole(&id)?;
     let mut pace = tell::Pace::new(speed);
     let mut turn = 0;
+    let mut moments = Vec::new();
     story::tell(&folder, args.from, |moment| {
-        pace.wait_until(moment.ts);
-        if moment.turn != turn {
+        if args.output == Form::Json {
             turn = moment.turn;
-            render::out(&format!("--- turn {turn}, {}", minute(moment.ts)));
+            moments.push(json!(moment));
+            return Ok(());
         }
-        words(&moment).into_iter().for_each(|line| render::out(&line));
-        Ok(())
+        pace.wait_until(moment.ts);
+        let begins =
+            (moment.turn != turn).then(|| format!("--- turn {}, {}", moment.turn, minute(moment.ts)));
+        turn = moment.turn;
+        print(begins.into_iter().chain(words(&moment)))
     })?;
     if turn == 0 {
         let last = sessions::turns(&folder)?.last().map_or(0, |turn| turn.number);
         return Err(SessionError::NoTurn { id, turn: args.from, last });
+    }
+    if args.output == Form::Json {
+        render::json(&json!({ "session_id": id, "moments": moments }));
     }
     Ok(Exit::Success)
 }

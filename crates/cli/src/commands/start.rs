@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use amplifier_app::approval::{ApprovalPolicy, Approvals, Asker, GrantFile};
 use amplifier_app::detect::{DetectError, Filled, Places};
+use amplifier_app::journal::Repair;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
 use amplifier_app::prepare::PrepareOptions;
@@ -11,7 +12,7 @@ use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
     ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, LoadEntry, LoadOutcome,
-    ModuleSourceResolver, PlanHash, Strictness, detect, failure, inquire, lack, overrides, plan_hash,
+    ModuleSourceResolver, PlanHash, Strictness, causes, detect, failure, inquire, lack, overrides, plan_hash,
     providers, settings,
 };
 use amplifier_protocol::event::SessionOrigin;
@@ -22,7 +23,7 @@ use super::load::Chosen;
 use super::session;
 use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
-use crate::render::{self, Tone};
+use crate::render::{self, Remark, Tone};
 
 /// A session that is to be opened, new or again.
 pub struct Start {
@@ -124,7 +125,7 @@ async fn relieve_demo(plan: &mut MountPlan, access: &Access) -> Result<(), Exit>
         Ok(Some(Filled::Demo(nothing))) => tell_who_answers(Ok(Filled::Demo(nothing))),
         Ok(Some(Filled::Named | Filled::Found(_))) => {
             let name = plan.providers.first().map_or_else(String::new, |spec| spec.module.to_string());
-            render::note(&format!("note: the demo answered so far; `{name}` is asked from here on"));
+            Remark::note(format!("the demo answered so far; `{name}` is asked from here on")).tell();
             Ok(())
         }
         Ok(None) => Ok(()),
@@ -188,10 +189,7 @@ async fn prefer_provider(name: &str, plan: &mut MountPlan, access: &Access) -> R
     match detect::why_not(spec, &access.environment).await {
         Ok(None) => Ok(()),
         Ok(Some(reason)) => {
-            render::note(&format!("error: the provider `{name}` cannot be used here: {reason}"));
-            render::note(
-                "  hint: `amplifier init` connects it and keeps its key; `amplifier provider list` shows the others",
-            );
+            Remark::error(format!("the provider `{name}` cannot be used here: {reason}")).hint("`amplifier init` connects it and keeps its key; `amplifier provider list` shows the others").tell();
             Err(Exit::Usage)
         }
         Err(error) => {
@@ -206,15 +204,15 @@ fn tell_who_answers(filled: Result<Filled, DetectError>) -> Result<(), Exit> {
         Ok(Filled::Named) => Ok(()),
         Ok(Filled::Found(found)) => {
             let (module, reason) = (found.spec.module, found.reason);
-            render::note(&format!("note: no provider is named; `{module}` is used: {reason}"));
+            Remark::note(format!("no provider is named; `{module}` is used: {reason}")).tell();
             Ok(())
         }
         Ok(Filled::Demo(nothing)) => {
-            // One note, so that what is left out is left out with its hint.
-            render::note(
-                "note: no model is connected, so the built-in demo answers: it looks at this folder and thinks nothing\n  \
-                 hint: `amplifier init` connects a model; `amplifier provider list` shows what was looked for",
-            );
+            Remark::note(
+                "no model is connected, so the built-in demo answers: it looks at this folder and thinks nothing",
+            )
+            .hint("`amplifier init` connects a model; `amplifier provider list` shows what was looked for")
+            .tell();
             nothing
                 .missed
                 .iter()
@@ -235,15 +233,25 @@ pub fn approvals(
     person: Option<Arc<dyn Asker>>,
     display: Arc<dyn DisplaySystem>,
 ) -> Arc<Approvals> {
-    answering(args.approve, access, person, display)
+    decided(args.approve, access, person, &display, Some(Arc::clone(&display)))
 }
 
-/// The same for commands that start no conversation.
+/// The same for a single call, whose own end tells that a policy refused it.
 pub fn answering(
     approve: Option<Approve>,
     access: &Access,
     person: Option<Arc<dyn Asker>>,
     display: Arc<dyn DisplaySystem>,
+) -> Arc<Approvals> {
+    decided(approve, access, person, &display, None)
+}
+
+fn decided(
+    approve: Option<Approve>,
+    access: &Access,
+    person: Option<Arc<dyn Asker>>,
+    display: &Arc<dyn DisplaySystem>,
+    refusals: Option<Arc<dyn DisplaySystem>>,
 ) -> Arc<Approvals> {
     let set = access.settings.approve().and_then(|approve| match approve {
         settings::Approve::Ask => None,
@@ -257,10 +265,11 @@ pub fn answering(
         (Some(Approve::None), _) | (None, None) => ApprovalPolicy::None,
         (None, Some(person)) => {
             let kept = GrantFile::new(access.home.approvals());
-            return Arc::new(Approvals::of_person(person, kept, access.base.clone(), Some(display)));
+            let display = Some(Arc::clone(display));
+            return Arc::new(Approvals::of_person(person, kept, access.base.clone(), display));
         }
     };
-    Arc::new(Approvals::of_policy(policy, Some(display)))
+    Arc::new(Approvals::of_policy(policy, refusals))
 }
 
 /// What the front end of a session brings along.
@@ -289,6 +298,7 @@ impl Start {
             resolver: self.resolver,
             lock: self.lock,
             origin: self.origin,
+            cancel: self.access.cancel,
         })
         .await
     }
@@ -298,7 +308,7 @@ impl Start {
 pub fn refuse_to_open(error: &AppError) -> Exit {
     render::error(error, error.hint().as_deref());
     if let AppError::Open(open) = error {
-        let said = render::chain(error).join("\n");
+        let said = causes(error).join("\n");
         let is_said = |entry: &&LoadEntry| match &entry.outcome {
             LoadOutcome::Failed { error } => said.contains(error),
             LoadOutcome::Mounted { .. } | LoadOutcome::Skipped { .. } => true,
@@ -309,32 +319,37 @@ pub fn refuse_to_open(error: &AppError) -> Exit {
     if error.is_usage() { Exit::Usage } else { Exit::Failure }
 }
 
+/// Says what was cut from the end of a journal.
+pub fn tell_repair(repair: Option<&Repair>) {
+    if let Some(Repair { bytes, saved, .. }) = repair {
+        let saved = saved.display();
+        Remark::note(format!("the last {bytes} bytes of the journal were torn; they are kept in `{saved}`"))
+            .tell();
+    }
+}
+
 /// What the person should know before the answer. `before` is the plan before the flags of this call changed it: who gives
 /// a flag knows what it changes.
 pub fn tell_about(opened: &OpenSession, before: Option<&PlanHash>) {
-    if let Some(repair) = &opened.repair {
-        let (bytes, saved) = (repair.bytes, repair.saved.display());
-        render::note(&format!(
-            "note: the last {bytes} bytes of the journal were torn; they are kept in `{saved}`"
-        ));
-    }
+    tell_repair(opened.repair.as_ref());
     if opened.rebuilt {
-        render::note("note: the transcript was damaged; it was made again from the journal, which is whole");
+        Remark::note("the transcript was damaged; it was made again from the journal, which is whole").tell();
     }
     let session = &opened.session;
     let known = before.map(ToString::to_string);
     if let Some(change) = session.plan_change().filter(|change| known.as_ref() != Some(&change.was)) {
         let is = change.is.to_string();
-        render::note(&format!(
-            "note: the plan changed since this session last ran ({} to {})",
+        Remark::note(format!(
+            "the plan changed since this session last ran ({} to {})",
             digits(&change.was),
             digits(&is)
-        ));
+        ))
+        .tell();
     }
     for call in session.interrupted() {
         let state = serde_json::to_value(call.state).unwrap_or_default();
         let state = state.as_str().unwrap_or_default().replace('_', " ");
-        render::note(&format!("note: tool `{}` was interrupted: {state}", call.tool));
+        Remark::note(format!("tool `{}` was interrupted: {state}", call.tool)).tell();
     }
     if !session.report().is_clean() && render::tone() != Tone::Quiet {
         tell_load(&session.report().modules);

@@ -71,7 +71,7 @@ fn the_list_for_programs_names_folder_session_and_hash() {
     let id = folder.file_name().unwrap().to_str().unwrap();
     let named = desk.amplifier(&["backup", "list", "--output", "json", "--session", &id[..13]]);
     assert_eq!(named.json(), listed, "{}", named.seen());
-    assert_eq!(session["session"].as_str(), folder.file_name().and_then(|name| name.to_str()));
+    assert_eq!(session["session_id"].as_str(), folder.file_name().and_then(|name| name.to_str()));
     assert_eq!(session["entries"][0]["bytes"], 10);
     assert_eq!(session["entries"][1]["sha256"], Value::Null);
     assert!(Path::new(listed["dir"].as_str().unwrap()).ends_with(".amplifier/backups"), "{listed}");
@@ -104,7 +104,8 @@ fn what_is_not_there_is_a_wrong_call_with_a_way_out() {
 #[test]
 fn of_two_sessions_one_must_be_named_and_files_elsewhere_stay() {
     let desk = desk_after_a_session();
-    assert_eq!(desk.amplifier(&["run", "--plan", "plan.json", "again"]).code, 0);
+    desk.plan("again.json", &writes(&[("newer.txt", "new")], json!("done")));
+    assert_eq!(desk.amplifier(&["run", "--plan", "again.json", "again"]).code, 0);
     let first = desk.sessions().remove(0);
     let ran = desk.amplifier(&["backup", "restore", "1", "--yes"]);
     assert_eq!(ran.code, 2, "{}", ran.seen());
@@ -124,7 +125,7 @@ fn a_damaged_copy_is_not_put_back() {
     let desk = desk_after_a_session();
     let listed = desk.amplifier(&["backup", "list", "--output", "json"]).json();
     let entry = &listed["sessions"][0];
-    let folder = Path::new(listed["dir"].as_str().unwrap()).join(entry["session"].as_str().unwrap());
+    let folder = Path::new(listed["dir"].as_str().unwrap()).join(entry["session_id"].as_str().unwrap());
     let copy = folder.join("objects").join(entry["entries"][0]["sha256"].as_str().unwrap());
     std::fs::write(copy, "something else").unwrap();
     let ran = desk.amplifier(&["backup", "restore", "1", "--yes"]);
@@ -164,4 +165,41 @@ fn insta_scope(check: impl FnOnce()) {
     settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME");
     settings.add_filter(r"(/[\w.-]+)+/work/", "");
     settings.bind(check);
+}
+
+#[test]
+fn a_call_that_changed_nothing_leaves_no_copy() {
+    let desk = Desk::new();
+    desk.file("notes.txt", "as it was\n").file("other.txt", "as it was\n");
+    let call = |name: &str, arguments: Value| json!({"tool_calls": [{"name": name, "arguments": arguments}]});
+    let responses = json!([
+        call("edit_file", json!({"file_path": "notes.txt", "old_string": "nowhere", "new_string": "x"})),
+        call("write_file", json!({"file_path": "new.txt", "content": "refused"})),
+        call("edit_file", json!({"file_path": "other.txt", "old_string": "nowhere", "new_string": "x"})),
+        call("edit_file", json!({"file_path": "other.txt", "old_string": "was", "new_string": "is"})),
+        "done",
+    ]);
+    let mut plan = writes(&[], json!("done"));
+    plan["providers"][0]["config"]["responses"] = responses;
+    let rules = json!([{"tool": "write_file", "action": "ask"}, {"tool": "edit_file", "action": "allow"}]);
+    plan["hooks"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"module": "hooks-approval", "config": {"rules": rules}}));
+    desk.plan("plan.json", &plan);
+    let ran = desk.amplifier(&["run", "--plan", "plan.json", "--approve", "none", "go"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(!desk.work().join("new.txt").exists());
+    assert_eq!(read(&desk.work().join("other.txt")), "as it is\n");
+    let listed = desk.amplifier(&["backup", "list", "--output", "json"]).json();
+    let entries = listed["sessions"][0]["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 1, "{listed}");
+    assert!(entries[0]["path"].as_str().unwrap().ends_with("other.txt"), "{listed}");
+    let back = desk.amplifier(&["backup", "restore", &entries[0]["number"].to_string(), "--yes"]);
+    assert_eq!(
+        (back.code, read(&desk.work().join("other.txt")).as_str()),
+        (0, "as it was\n"),
+        "{}",
+        back.seen()
+    );
 }

@@ -21,6 +21,7 @@ mod chat_commands;
 mod chat_honest;
 mod chat_keys;
 mod chat_sessions;
+mod chat_stops;
 mod config;
 mod connecting;
 mod credentials;
@@ -66,6 +67,9 @@ mod session_many;
 mod session_place;
 mod session_resume;
 mod settings;
+#[cfg(target_os = "linux")]
+mod stall;
+mod steer;
 mod terminal;
 mod tool;
 mod tour;

@@ -88,6 +88,8 @@ fn sessions_are_listed_for_this_folder_and_shown() {
     assert_eq!(session["bundle"]["kind"], json!("plan"));
     assert!(session["bundle"]["reference"].as_str().unwrap().ends_with("/first.json"));
     assert!(session["model"].is_string() && session["in_use_by"].is_null(), "{session}");
+    assert!(session.get("views").is_none(), "{session}");
+    assert_eq!((&session["usage"]["output_tokens"], &session["cost_usd"]), (&json!(4), &json!(null)));
     let shown = ok(desk.amplifier(&["session", "show", &id, "--transcript", "--output", "json"])).json();
     assert_eq!(shown["turn_list"].as_array().unwrap().len(), 3);
     assert_eq!(shown["transcript"][0]["text"], json!("What is the first?"));
@@ -107,6 +109,11 @@ fn nothing_and_no_such_session_are_told_with_a_way_on() {
         let near = format!("{}xxxx", &id[..9]);
         assert_snapshot!("near", desk.amplifier(&["session", "show", &near]).seen().replace(&near, "NEAR"));
         assert_snapshot!("escape", desk.amplifier(&["session", "show", "../x"]).seen());
+        assert_snapshot!("dots", desk.amplifier(&["session", "show", ".."]).seen());
+        assert_snapshot!("no_number", desk.amplifier(&["session", "fork", &id, "--at", "-1"]).seen());
+        assert_snapshot!("nothing_to_find", desk.amplifier(&["session", "search", " "]).seen());
+        assert_snapshot!("unknown_resume", desk.amplifier(&["resume", "zzz"]).seen());
+        assert_snapshot!("unknown_session_resume", desk.amplifier(&["session", "resume", "zzz"]).seen());
         assert_snapshot!("no_turn", desk.amplifier(&["session", "fork", &id, "--at", "9"]).seen());
         assert_snapshot!("bad_name", desk.amplifier(&["session", "rename", &id, " "]).seen());
         assert_snapshot!("unconfirmed", desk.amplifier(&["session", "delete", &id]).seen());
@@ -206,13 +213,61 @@ fn what_was_said_is_found() {
     });
     let found = ok(desk.amplifier(&["session", "search", "<it>", "--all", "--output", "json"])).json();
     let hit = &found["hits"][0];
-    assert_eq!((hit["session"].as_str(), hit["turn"].as_u64()), (Some(id.as_str()), Some(2)));
+    assert_eq!((hit["session_id"].as_str(), hit["turn"].as_u64()), (Some(id.as_str()), Some(2)));
     let (from, to) = (hit["at"][0].as_u64().unwrap(), hit["at"][1].as_u64().unwrap());
     let span = usize::try_from(from).unwrap()..usize::try_from(to).unwrap();
     assert_eq!(&hit["text"].as_str().unwrap()[span], "<it>");
     let one = ok(desk.amplifier(&["session", "search", "answer", "--limit", "1"]));
     assert!(one.stderr.contains("there is more"), "{}", one.stderr);
     assert_eq!(desk.amplifier(&["session", "search", " "]).code, 2);
+}
+
+#[test]
+fn a_session_gets_a_name_and_goes_on() {
+    let (desk, id) = desk();
+    scope(&desk, || {
+        assert_snapshot!("rename", desk.amplifier(&["session", "rename", &id[..13], " my\tnotes "]).seen());
+        assert_snapshot!("continue", desk.amplifier(&["continue", "And now?"]).seen());
+        assert_snapshot!("resume", desk.amplifier_with_input(&["resume", &id], b"One more.\n").seen());
+        let resumed = desk.amplifier_with_input(&["session", "resume", &id[..13]], b"The last.\n");
+        assert_snapshot!("session_resume", resumed.seen());
+    });
+    assert!(texts(&desk, &id).ends_with(&["The last.".to_owned(), "The first answer.".to_owned()]));
+}
+
+#[test]
+fn an_export_replaces_nothing_unasked_and_goes_where_it_is_sent() {
+    let (desk, id) = desk();
+    let export = |args: &[&str]| desk.amplifier(&[&["session", "export", &id, "--to"], args].concat());
+    desk.file("mine.md", "mine").file("folder/x", "");
+    std::os::unix::fs::symlink("mine.md", desk.work().join("link.md")).unwrap();
+    std::os::unix::fs::symlink("nowhere", desk.work().join("dead.md")).unwrap();
+    scope(&desk, || {
+        assert_snapshot!("export_exists", export(&["mine.md"]).seen());
+        assert_snapshot!("export_folder", export(&["folder"]).seen());
+        assert_snapshot!("export_no_folder", export(&["none/"]).seen());
+        assert_snapshot!("export_no_place", export(&["none/x.md"]).seen());
+        assert_snapshot!("export_dead", export(&["dead.md", "--force"]).seen());
+    });
+    assert_eq!(export(&["link.md"]).code, 1);
+    assert_eq!(read(&desk.work().join("mine.md")), "mine");
+    // Behind a link the file is replaced, and the link stays.
+    ok(export(&["link.md", "--force"]));
+    assert!(desk.work().join("link.md").is_symlink());
+    assert!(read(&desk.work().join("mine.md")).contains("The first answer."));
+    // One dash is standard output, and a pipe is written through.
+    assert!(ok(export(&["-"])).stdout.contains("The first answer."));
+    assert!(!desk.work().join("-").exists());
+    let pipe = desk.work().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || read(&pipe)
+    });
+    ok(export(&["pipe"]));
+    assert!(reader.join().unwrap().contains("The first answer."));
+    assert!(std::os::unix::fs::FileTypeExt::is_fifo(&pipe.metadata().unwrap().file_type()));
+    ok(export(&["/dev/null"]));
 }
 
 #[test]
@@ -225,6 +280,8 @@ fn a_session_is_printed_as_it_happened() {
         assert_snapshot!("replay_none", desk.amplifier(&["session", "replay", &id, "--from", "7"]).seen());
     });
     assert_eq!(desk.amplifier(&["session", "replay", &id, "--speed", "0"]).code, 2);
+    let told = ok(desk.amplifier(&["session", "replay", &id, "--from", "2", "--output", "json"])).json();
+    assert_eq!((&told["session_id"], &told["moments"][0]["turn"]), (&json!(id), &json!(2)), "{told}");
 }
 
 #[test]
@@ -273,8 +330,10 @@ fn damaged_files_are_made_again_from_the_journal_and_it_is_told() {
 #[test]
 fn every_command_says_what_it_does() {
     let desk = Desk::new();
-    let commands =
-        ["list", "show", "fork", "rewind", "rename", "export", "search", "replay", "delete", "cleanup"];
+    let commands = [
+        "list", "show", "resume", "fork", "rewind", "rename", "export", "search", "replay", "delete",
+        "cleanup",
+    ];
     let mut helps = ok(desk.amplifier(&["session", "--help"])).stdout;
     for command in commands {
         helps += &format!("\n=== {command}\n{}", ok(desk.amplifier(&["session", command, "--help"])).stdout);

@@ -112,7 +112,7 @@ fn a_journal_that_lost_records_is_refused_and_its_views_are_left_alone() {
     assert!(listed.stdout.contains("the first question"), "{}", listed.seen());
     assert!(listed.stderr.contains(&known) && listed.stderr.contains("hint: "), "{}", listed.seen());
     let listed = ok(told.desk.amplifier(&["session", "list", "--output", "json"])).json();
-    assert_eq!(listed["damaged"][0]["id"], json!(told.id), "{listed}");
+    assert_eq!(listed["damaged"][0]["session_id"], json!(told.id), "{listed}");
     // The copy comes back, and nothing is missing.
     told.spoil(&told.journal);
     ok(told.desk.amplifier(&["continue", "go on"]));
@@ -311,4 +311,64 @@ fn what_a_model_said_cannot_steer_the_terminal_but_stands_in_a_file() {
     let ran = desk.amplifier(&["session", "rename", &id, "a\u{1b}[31mb"]);
     assert_eq!(ran.code, 2, "{}", ran.seen());
     assert!(ran.stderr.contains("a\u{fffd}[31mb"), "{}", ran.seen());
+}
+
+#[test]
+fn what_is_said_after_a_torn_end_holds_and_the_repair_is_told() {
+    for args in [&["session", "rename"][..], &["session", "rewind"]] {
+        let told = told();
+        // The last record is torn, and the views know it.
+        let journal = told.journal.trim_end();
+        told.spoil(&journal[..journal.len() - 20]);
+        let last: &[&str] = if args.contains(&"rename") { &["foo"] } else { &["--to", "1"] };
+        let ran = ok(told.desk.amplifier(&[args, &[&told.id], last].concat()));
+        assert!(ran.stderr.contains("of the journal were torn; they are kept in"), "{}", ran.seen());
+        let records = told.journal.lines().count();
+        let torn = read(&told.folder.join("events.torn"));
+        assert!(torn.starts_with(&format!("{records} {{\"v\":1,\"seq\":{records},")), "{torn}");
+        let shown = ok(told.desk.amplifier(&["session", "show", &told.id]));
+        if args.contains(&"rename") {
+            assert_eq!(ran.stdout, format!("session `{}` is called `foo`\n", told.id));
+            assert!(shown.stdout.contains("name          foo\n"), "{}", shown.seen());
+            assert!(ok(told.desk.amplifier(&["session", "list"])).stdout.contains("foo"));
+        } else {
+            assert_eq!(shown.stdout.matches("(gone back over)").count(), 2, "{}", shown.seen());
+        }
+        assert!(shown.stderr.is_empty(), "{}", shown.seen());
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_read_is_told_by_whoever_passes_it_over() {
+    let told = told();
+    ok(told.desk.amplifier(&["run", "--plan", "a.json", "the newest question"]));
+    let newest = told.desk.sessions().remove(1);
+    let id = newest.file_name().unwrap().to_str().unwrap();
+    std::fs::write(newest.join("events.jsonl"), "no journal\nat all\n").unwrap();
+    std::fs::remove_file(newest.join("metadata.json")).unwrap();
+    std::fs::remove_file(told.desk.home().join("state/sessions.idx")).unwrap();
+    let warning = format!("warning: session `{id}` cannot be read: ");
+    for args in [
+        &["continue", "go on"][..],
+        &["session", "list"],
+        &["session", "search", "question"],
+        &["session", "cleanup", "--days", "0", "--dry-run"],
+        &["session", "list", "--tree", &told.id],
+    ] {
+        let ran = ok(told.desk.amplifier(args));
+        assert!(ran.stderr.contains(&warning) && ran.stderr.contains("hint: "), "{args:?} {}", ran.seen());
+    }
+    for args in [
+        &["session", "search", "question"][..],
+        &["session", "list"],
+        &["session", "list", "--tree", &told.id],
+        &["session", "cleanup", "--days", "0", "--dry-run"],
+    ] {
+        let ran = ok(told.desk.amplifier(&[args, &["--output", "json"]].concat())).json();
+        assert_eq!(ran["unread"][0]["session_id"], json!(id), "{args:?} {ran}");
+    }
+    let found = ok(told.desk.amplifier(&["session", "search", "first", "--output", "json"])).json();
+    assert_eq!(found["hits"][0]["session_id"], json!(told.id), "{found}");
+    ok(told.desk.amplifier(&["session", "delete", id, "--yes"]));
+    assert!(!newest.exists());
 }

@@ -13,7 +13,9 @@ use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mou
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
-use amplifier_protocol::event::{ContextPreCompact, Event, SessionEnd, ToolPre};
+use amplifier_protocol::event::{
+    ContextPreCompact, Event, OrchestratorComplete, SessionEnd, ToolPre, TurnStatus,
+};
 use amplifier_protocol::hook::{HookResult, MessageLevel};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
@@ -203,6 +205,25 @@ impl Keeper {
         }
     }
 
+    /// When a turn is over, lets go of copies of what its calls did not change: they were refused, or they failed.
+    async fn forget_unchanged(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
+        let done: OrchestratorComplete = event.read().map_err(|error| HookFailure::new(error.to_string()))?;
+        // What was stopped in the middle may still be writing.
+        if matches!(done.status, TurnStatus::Cancelled | TurnStatus::Error) {
+            return Ok(HookResult::proceed());
+        }
+        let (store, turn) = (Arc::clone(&self.store), event.stamp.turn);
+        let forgotten = tokio::task::spawn_blocking(move || match &mut *lock(&store) {
+            Some(backups) => backups.forget_unchanged(turn),
+            None => Ok(()),
+        });
+        match forgotten.await {
+            Ok(Ok(())) => Ok(HookResult::proceed()),
+            Ok(Err(error)) => Err(HookFailure::new(amplifier_core::error::chain(&error))),
+            Err(error) => Err(HookFailure::new(error.to_string())),
+        }
+    }
+
     fn limits(&self) -> Limits {
         Limits {
             max_file_bytes: self.config.max_file_bytes,
@@ -226,6 +247,7 @@ impl HookHandler for Keeper {
     async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
         match event.name.as_str() {
             ToolPre::NAME => self.keep_files(event).await,
+            OrchestratorComplete::NAME => self.forget_unchanged(event).await,
             ContextPreCompact::NAME | SessionEnd::NAME => self.keep_transcript(event).await,
             _ => Ok(HookResult::proceed()),
         }
@@ -263,6 +285,8 @@ impl Module for Backup {
             // Behind the gates: what they deny changes nothing.
             let spec = HookSpec::new(EventPattern::event::<ToolPre>(), "hooks-backup").priority(90);
             cx.on(if required { spec.closed() } else { spec }, keeper.clone());
+            let spec = HookSpec::new(EventPattern::event::<OrchestratorComplete>(), "hooks-backup");
+            cx.on(spec.priority(90), keeper.clone());
         }
         if transcripts {
             let spec = HookSpec::new(EventPattern::event::<ContextPreCompact>(), "hooks-backup-transcript");

@@ -137,6 +137,11 @@ impl Contents {
         self.sessions.get_key_value(id).map(|(id, known)| (&**id, known))
     }
 
+    /// The names of all sessions that it says something of.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.sessions.keys().map(|id| &**id)
+    }
+
     /// The folders in which sessions were started.
     pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.folders.iter().map(|folder| Path::new(&**folder))

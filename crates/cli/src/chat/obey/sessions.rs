@@ -1,10 +1,9 @@
 //! Commands about sessions: this one, its copies, and the others.
 
-use std::path::PathBuf;
-
-use amplifier_app::files::{Durability, write_atomic};
+use amplifier_app::CancelToken;
+use amplifier_app::output::{Existing, Output};
 use amplifier_app::sessions::export::{Format, export};
-use amplifier_app::sessions::{self, ForkRequest, Scope, SessionError, Turn, turns};
+use amplifier_app::sessions::{self, ForkRequest, Scope, Turn, turns};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::SessionDescribed;
 
@@ -32,46 +31,40 @@ impl Chat {
             Ok(messages) => messages,
             Err(error) => return self.fault(&error, None),
         };
-        let Some(path) = self.place(file, "json") else { return };
-        let text = serde_json::to_vec_pretty(&messages).unwrap_or_default();
-        match write_atomic(&path, &text, Durability::Synced) {
-            Ok(()) => self.done(&format!("{} messages are in `{}`", messages.len(), path.display())),
-            Err(error) => self.fault(&error, None),
+        let Some(output) = self.place(file, "json") else { return };
+        // Like an export: what looks like a secret stays in the session.
+        let text = serde_json::to_value(&messages)
+            .and_then(|messages| serde_json::to_vec_pretty(&amplifier_app::redact(&messages)));
+        let text = match text {
+            Ok(text) => text,
+            Err(error) => return self.fault(&error, None),
+        };
+        match output.write(&text) {
+            Ok(()) => self.done(&format!("{} messages are in `{}`", messages.len(), output.path().display())),
+            Err(error) => self.fault(&error, Some(error.hint().to_owned())),
         }
     }
 
     /// A file in the working folder that can be written, with a usual name where none was given. One that is there already
     /// is only replaced by who says so; nothing is the answer where it was refused.
-    fn place(&mut self, argument: &str, ending: &str) -> Option<PathBuf> {
+    fn place(&mut self, argument: &str, ending: &str) -> Option<Output> {
         let forced = argument.strip_suffix(FORCE).filter(|file| file.is_empty() || file.ends_with(' '));
         let file = forced.unwrap_or(argument).trim();
         let usual = || format!("session-{}.{ending}", short(self.seat.opened.session.id()));
         let path = self.seat.folder().join(if file.is_empty() { usual() } else { file.to_owned() });
-        if path.is_dir() {
-            self.refuse(&format!("`{}` is a folder; name a file in it", path.display()));
-            return None;
+        let existing = if forced.is_some() { Existing::Replaced } else { Existing::Kept };
+        match Output::at(&path, existing) {
+            Ok(output) => Some(output),
+            Err(error) => {
+                self.refuse(&format!("{error}; {}", error.hint()));
+                None
+            }
         }
-        if forced.is_none() && path.symlink_metadata().is_ok() {
-            let told = format!(
-                "`{}` is there already; give another name, or say `{FORCE}` behind it to replace it",
-                path.display()
-            );
-            self.refuse(&told);
-            return None;
-        }
-        if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
-            self.refuse(&format!(
-                "there is no folder `{}`; make it first, or name a file elsewhere",
-                folder.display()
-            ));
-            return None;
-        }
-        Some(path)
     }
 
     pub(super) fn export(&mut self, file: &str) {
-        let Some(path) = self.place(file, "md") else { return };
-        let format = match path.extension().and_then(|ending| ending.to_str()) {
+        let Some(output) = self.place(file, "md") else { return };
+        let format = match output.path().extension().and_then(|ending| ending.to_str()) {
             Some("md" | "markdown") => Format::Markdown,
             Some("json") => Format::Json,
             Some("html" | "htm") => Format::Html,
@@ -80,12 +73,12 @@ impl Chat {
         let id = self.seat.opened.session.id().clone();
         let store = self.store();
         let mut document = Vec::new();
-        // Whole or not at all: what stands there already is not lost to an export that fails.
-        let written = export(&store, &id, format, &mut document)
-            .and_then(|()| write_atomic(&path, &document, Durability::Synced).map_err(SessionError::from));
-        match written {
-            Ok(()) => self.done(&format!("the session is in `{}`", path.display())),
-            Err(error) => self.fault(&error, error.hint()),
+        if let Err(error) = export(&store, &id, format, &mut document) {
+            return self.fault(&error, error.hint());
+        }
+        match output.write(&document) {
+            Ok(()) => self.done(&format!("the session is in `{}`", output.path().display())),
+            Err(error) => self.fault(&error, Some(error.hint().to_owned())),
         }
     }
 
@@ -159,7 +152,7 @@ impl Chat {
     }
 
     pub(super) fn sessions(&mut self) {
-        let scope = Scope { limit: Some(LISTED), ..Scope::of_project(self.seat.folder()) };
+        let scope = Scope { limit: Some(LISTED), ..self.seat.scope() };
         match sessions::list(&self.store(), &scope) {
             Ok(listing) => {
                 let current = self.seat.opened.session.id().clone();
@@ -177,7 +170,7 @@ impl Chat {
                     })
                     .collect();
                 match rows.is_empty() {
-                    true => self.say("there are no sessions of this folder yet", Style::DIM),
+                    true => self.say("there are no sessions of this project yet", Style::DIM),
                     false => self.table(&rows),
                 }
             }
@@ -185,7 +178,7 @@ impl Chat {
         }
     }
 
-    pub(super) fn resume(&mut self, text: &str) -> Next {
+    pub(super) async fn resume(&mut self, text: &str) -> Next {
         if text.is_empty() {
             self.say("which one? `/resume SESSION`", Style::DIM);
             self.sessions();
@@ -194,6 +187,11 @@ impl Chat {
         match sessions::resolve(&self.store(), text) {
             Ok(id) if id == *self.seat.opened.session.id() => self.say("this is it", Style::DIM),
             Ok(id) => {
+                let cancel = CancelToken::new();
+                let changes = self.seat.tell_changes(&id, cancel.clone());
+                if let Err(stop) = self.stops.unless_stopped(changes, &cancel).await {
+                    return self.stopped(stop);
+                }
                 let told = format!("this is session {} now", short(&id));
                 return Next::Go(Box::new(self.seat.other(id, told)));
             }

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use amplifier_app::chain;
 use amplifier_app::connect::{Connection, KeyChoice, fit, key_variable};
 use amplifier_app::detect::{self, Places, Standing, Standings, Variable};
 use amplifier_app::inquire::{self, Asker, Inquiry};
@@ -229,7 +230,7 @@ async fn ask_model(
         }
         Ok(listed) => listed.models,
         Err(error) => {
-            question::say(&format!("Its models cannot be listed: {}.", render::chain(&error).join(": ")))?;
+            question::say(&format!("Its models cannot be listed: {}.", chain(&error)))?;
             if let Some(hint) = error.hint(Asker::Init) {
                 question::say(&format!("  hint: {hint}"))?;
             }

@@ -1,6 +1,6 @@
 //! `amplifier provider add` and `amplifier provider remove`, and what `amplifier init` shares with them.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 
 use amplifier_app::connect::{Connection, KeyChoice, key_variable, provider, short, variable_of};
@@ -16,8 +16,12 @@ use crate::args::{ProviderAddArgs, ProviderRemoveArgs, ProviderSetArgs, Store};
 use crate::commands::config::{editor, shown};
 use crate::commands::{init, load};
 use crate::exit::Exit;
+use crate::input;
 use crate::question;
 use crate::render;
+
+/// The longest key, in bytes: a token of a sign-on has a few thousand.
+const LONGEST_KEY: u64 = 64 * 1024;
 
 /// `amplifier provider add`.
 pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
@@ -104,11 +108,10 @@ pub async fn set(args: &ProviderSetArgs, access: &Access) -> Exit {
 
 /// A key that is piped in.
 fn key_from_input(command: &str) -> Result<String, Exit> {
-    let mut value = String::new();
-    if let Err(error) = std::io::stdin().read_to_string(&mut value) {
-        render::error(&error, None);
-        return Err(Exit::Failure);
-    }
+    let value = input::read_text(LONGEST_KEY).map_err(|error| {
+        render::error(&error, Some("pipe in the key and nothing else"));
+        Exit::Usage
+    })?;
     if value.trim().is_empty() {
         let hint = format!("pipe it in, as in `cat key.txt | amplifier provider {command} … --key-stdin`");
         render::error(&KeysError::Empty, Some(&hint));

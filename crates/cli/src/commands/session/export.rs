@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use amplifier_app::files::{Durability, write_atomic};
 use amplifier_app::library::Access;
+use amplifier_app::output::{Existing, Output, OutputError};
 use amplifier_app::sessions::export::Format;
 use amplifier_app::sessions::{self, SessionError};
 use amplifier_app::store::SessionStore;
@@ -17,7 +17,7 @@ use crate::render;
 pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
     let format = format(args);
-    let Some(to) = &args.to else {
+    let Some(to) = args.to.as_ref().filter(|to| to.as_os_str() != "-") else {
         let stdout = std::io::stdout().lock();
         let is_terminal = stdout.is_terminal();
         let stdout = std::io::BufWriter::new(stdout);
@@ -25,22 +25,18 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
             true => Box::new(Harmless::new(stdout)),
             false => Box::new(stdout),
         };
-        return match sessions::export::export(store, &id, format, &mut out)
-            .and_then(|()| out.flush().map_err(SessionError::Write))
-        {
-            // A reader that went away needs no words.
-            Err(SessionError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                Ok(Exit::Unread)
-            }
-            done => done.map(|()| Exit::Success),
-        };
+        sessions::export::export(store, &id, format, &mut out)?;
+        return out.flush().map(|()| Exit::Success).map_err(SessionError::Write);
+    };
+    let existing = if args.force { Existing::Replaced } else { Existing::Kept };
+    let output = match Output::at(&access.base.join(to), existing) {
+        Ok(output) => output,
+        Err(error) => return Ok(refuse(&error)),
     };
     let mut document = Vec::new();
     sessions::export::export(store, &id, format, &mut document)?;
-    let path = access.base.join(to);
-    if let Err(error) = write_atomic(&path, &document, Durability::Synced) {
-        render::error(&error, Some("name a file in a folder that is there and that you may write to"));
-        return Ok(Exit::Failure);
+    if let Err(error) = output.write(&document) {
+        return Ok(refuse(&error));
     }
     render::out(&format!(
         "session `{id}` is in `{}` ({})",
@@ -48,6 +44,11 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
         render::bytes(document.len() as u64)
     ));
     Ok(Exit::Success)
+}
+
+fn refuse(error: &OutputError) -> Exit {
+    render::error(error, Some(error.hint()));
+    Exit::Failure
 }
 
 fn format(args: &SessionExportArgs) -> Format {

@@ -10,12 +10,11 @@ use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
 
 use super::tell::{lines, minute};
-use super::{refuse, row};
+use super::{refuse, row, tell_unread};
 use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
 use crate::commands::{chat, load, run};
 use crate::exit::Exit;
-use crate::harmless::plain;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// How much of a conversation is shown when it goes on.
 const SHOWN: usize = 10;
@@ -25,28 +24,32 @@ const NUMBERS: usize = 5;
 
 /// `amplifier continue [PROMPT]`.
 pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
-    let access = match load::access(home) {
-        Ok(access) => access,
-        Err(exit) => return exit,
-    };
-    let store = SessionStore::new(access.home.clone());
-    let found = match sessions::newest(&store, &access.base) {
+    let converses = args.ask.prompt.is_none() && !args.ask.go_on && std::io::stdin().is_terminal();
+    let (access, found) = match newest_here(home) {
         Ok(found) => found,
-        Err(error) => return refuse(&error, &store),
+        Err(exit) if converses => return exit,
+        Err(exit) => return run::answer_with(&args.ask, None, Err(exit)),
     };
     announce(&found);
     let id = found.metadata.session_id.clone();
     if args.force_bundle {
         take_origin(&mut args.ask.start, &found);
     }
-    let converses = args.ask.prompt.is_none() && !args.ask.go_on && std::io::stdin().is_terminal();
     if !converses {
         return run::answer_with(&args.ask, Some(id.as_str()), Ok(access));
     }
     if !args.no_history {
-        show_last(&store, &id);
+        show_last(&SessionStore::new(access.home.clone()), &id);
     }
     chat::open(&args.ask.start, Some(id), access)
+}
+
+/// The last used session of this project.
+fn newest_here(home: Option<PathBuf>) -> Result<(Access, Listed), Exit> {
+    let access = load::access(home)?;
+    let store = SessionStore::new(access.home.clone());
+    let found = newest(&access, &store).map_err(|error| refuse(&error, &store))?;
+    Ok((access, found))
 }
 
 /// `amplifier resume [SESSION]` and `amplifier session resume SESSION`.
@@ -81,17 +84,26 @@ fn choose(args: &ResumeArgs, access: &Access, store: &SessionStore) -> Result<Op
     if std::io::stdin().is_terminal() {
         return pick(args.limit, access, store);
     }
-    let found = sessions::newest(store, &access.base)?;
-    render::note("note: nobody is there to pick a session; the last used one of this folder is taken");
+    let found = newest(access, store)?;
+    Remark::note("nobody is there to pick a session; the last used one of this project is taken").tell();
     Ok(Some(found))
+}
+
+/// The session of this project that was last used.
+fn newest(access: &Access, store: &SessionStore) -> Result<Listed, SessionError> {
+    let scope = Scope { limit: Some(1), ..Scope::here(access) };
+    let listing = sessions::list(store, &scope)?;
+    tell_unread(&listing.unread);
+    listing.sessions.into_iter().next().ok_or(SessionError::NoneHere { place: scope.place })
 }
 
 /// Asks which of the last used sessions. An empty line takes the first.
 fn pick(limit: usize, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {
-    let scope = Scope { limit: Some(limit), ..Scope::of_project(&access.base) };
+    let scope = Scope { limit: Some(limit), ..Scope::here(access) };
     let listing = sessions::list(store, &scope)?;
+    tell_unread(&listing.unread);
     if listing.sessions.is_empty() {
-        return Err(SessionError::NoneHere { project: access.base.clone() });
+        return Err(SessionError::NoneHere { place: scope.place });
     }
     let ids: Vec<_> = listing.sessions.iter().map(|listed| &listed.metadata.session_id).collect();
     let columns = render::columns_aside().map(|columns| columns.saturating_sub(NUMBERS));
@@ -119,13 +131,13 @@ fn pick(limit: usize, access: &Access, store: &SessionStore) -> Result<Option<Li
 fn announce(found: &Listed) {
     let metadata = &found.metadata;
     let (id, used) = (&metadata.session_id, minute(metadata.updated));
-    render::aside(&format!("session {id}: {} (last used {used})", plain(metadata.label())));
+    render::aside(&format!("session {id}: {} (last used {used})", metadata.label()));
 }
 
 /// Names what the session was started from, so that it is taken as it is now.
 fn take_origin(start: &mut StartArgs, found: &Listed) {
     let Some(origin) = &found.metadata.bundle else {
-        render::note("note: nobody wrote down what this session was started from; it keeps its plan");
+        Remark::note("nobody wrote down what this session was started from; it keeps its plan").tell();
         return;
     };
     // A path is relative to the folder the session was started in.

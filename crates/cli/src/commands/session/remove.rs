@@ -1,26 +1,33 @@
 //! `amplifier session delete` and `amplifier session cleanup`.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal};
+use std::path::PathBuf;
 
 use amplifier_app::library::Access;
-use amplifier_app::sessions::{self, SessionError};
+use amplifier_app::sessions::{self, Old, Place, SessionError};
 use amplifier_app::store::SessionStore;
+use amplifier_protocol::ids::SessionId;
+use serde_json::json;
 
 use super::tell::count;
-use super::{placed_row, scope};
-use crate::args::{SessionCleanupArgs, SessionDeleteArgs};
+use super::{as_json, placed_row, scope, tell_unread, unread_json};
+use crate::args::{Form, SessionCleanupArgs, SessionDeleteArgs};
 use crate::exit::Exit;
-use crate::harmless::plain;
-use crate::render;
+use crate::render::{self, Remark};
+
+/// How many folders with copies are named.
+const COPIES: usize = 5;
 
 pub fn delete(args: &SessionDeleteArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
-    let family = sessions::family(store, &id)?;
+    let family = sessions::families(store, std::slice::from_ref(&id))?.pop().unwrap_or_default();
+    let copies = copies(store, &family);
     let more = match family.len() {
         1 => String::new(),
         n => format!(" and {}", count(n as u64 - 1, "sub-session")),
     };
-    let label = store.metadata(&id).map(|metadata| plain(metadata.label())).unwrap_or_default();
+    let label = store.metadata(&id).map(|metadata| metadata.label().to_owned()).unwrap_or_default();
     if !args.yes
         && let Some(exit) = unless_confirmed(&format!("session `{id}` ({label}){more} will be gone for good"))
     {
@@ -29,7 +36,23 @@ pub fn delete(args: &SessionDeleteArgs, store: &SessionStore) -> Result<Exit, Se
     let removed = sessions::delete(store, &family)?;
     sessions::sweep(store)?;
     render::out(&format!("deleted: session `{id}`{more} ({})", render::bytes(removed.bytes)));
+    tell_copies(&copies);
     Ok(Exit::Success)
+}
+
+/// The folders with copies of files that these sessions changed.
+fn copies(store: &SessionStore, ids: &[SessionId]) -> BTreeSet<PathBuf> {
+    ids.iter().filter_map(|id| sessions::copies_of(store, id)).collect()
+}
+
+/// Says what is not gone with a session: the copies are the project's, and may be wanted yet.
+fn tell_copies(copies: &BTreeSet<PathBuf>) {
+    for folder in copies.iter().take(COPIES) {
+        render::note(&format!("note: copies of files that it changed stay in `{}`", folder.display()));
+    }
+    if let more @ 1.. = copies.len().saturating_sub(COPIES) {
+        render::note(&format!("note: {} with such copies stay as well", count(more as u64, "more folder")));
+    }
 }
 
 pub fn cleanup(
@@ -39,21 +62,33 @@ pub fn cleanup(
 ) -> Result<Exit, SessionError> {
     let scope = scope(&args.place, access);
     let old = sessions::older_than(store, &scope, args.days)?;
+    tell_unread(&old.unread);
     let days = args.days;
-    if old.is_empty() {
+    if old.sessions.is_empty() {
         if !args.dry_run {
-            tell_swept(sessions::sweep(store)?);
+            tell_swept(sessions::sweep(store)?, args.output);
         }
-        let here = scope.project.map(|project| format!(" of `{}`", project.display())).unwrap_or_default();
-        render::out(&format!("every session{here} was used in the last {}", count(days, "day")));
+        if args.output == Form::Json {
+            tell_json(&old, &[], 0);
+            return Ok(Exit::Success);
+        }
+        let whose = match &scope.place {
+            Place::Anywhere => "every session".to_owned(),
+            place => format!("every session that was started in {place}"),
+        };
+        render::out(&format!("{whose} was used in the last {}", count(days, "day")));
         return Ok(Exit::Success);
     }
-    let ids: Vec<_> = old.iter().map(|listed| &listed.metadata.session_id).collect();
-    for listed in &old {
-        render::out(&placed_row(listed, &ids, &args.place));
+    let ids: Vec<_> = old.sessions.iter().map(|listed| listed.metadata.session_id.clone()).collect();
+    if args.output == Form::Text {
+        let ids: Vec<_> = ids.iter().collect();
+        old.sessions.iter().for_each(|listed| render::out(&placed_row(listed, &ids, &args.place)));
     }
-    let (these, those_days) = (count(old.len() as u64, "session"), count(days, "day"));
+    let (these, those_days) = (count(ids.len() as u64, "session"), count(days, "day"));
     if args.dry_run {
+        if args.output == Form::Json {
+            tell_json(&old, &[], 0);
+        }
         render::note(&format!("not used for {those_days}: {these}; nothing was deleted"));
         return Ok(Exit::Success);
     }
@@ -63,26 +98,57 @@ pub fn cleanup(
     {
         return Ok(exit);
     }
-    let (mut bytes, mut gone, mut failed) = (0, 0_u64, 0);
-    for id in ids {
-        match sessions::family(store, id).and_then(|family| sessions::delete(store, &family)) {
-            Ok(removed) => (bytes, gone) = (bytes + removed.bytes, gone + 1),
+    remove_old(&old, ids, args.output, store)
+}
+
+fn remove_old(
+    old: &Old,
+    ids: Vec<SessionId>,
+    form: Form,
+    store: &SessionStore,
+) -> Result<Exit, SessionError> {
+    let families = sessions::families(store, &ids)?;
+    let copies: BTreeSet<_> = families.iter().flat_map(|family| copies(store, family)).collect();
+    let (mut bytes, mut gone, mut failed) = (0, Vec::new(), 0);
+    for (id, removed) in ids.into_iter().zip(sessions::delete_each(store, &families)?) {
+        match removed {
+            Ok(removed) => {
+                bytes += removed.bytes;
+                gone.push(id);
+            }
             Err(error) => {
                 failed += 1;
                 render::error(&error, error.hint().as_deref());
             }
         }
     }
-    tell_swept(sessions::sweep(store)?);
-    render::out(&format!("deleted: {} ({})", count(gone, "session"), render::bytes(bytes)));
+    tell_swept(sessions::sweep(store)?, form);
+    match form {
+        Form::Json => tell_json(old, &gone, bytes),
+        Form::Text => {
+            let these = count(gone.len() as u64, "session");
+            render::out(&format!("deleted: {these} ({})", render::bytes(bytes)));
+        }
+    }
+    tell_copies(&copies);
     Ok(if failed == 0 { Exit::Success } else { Exit::Failure })
 }
 
+fn tell_json(old: &Old, deleted: &[SessionId], bytes: u64) {
+    let sessions: Vec<_> = old.sessions.iter().map(as_json).collect();
+    let unread = unread_json(&old.unread);
+    render::json(&json!({ "sessions": sessions, "deleted": deleted, "bytes": bytes, "unread": unread }));
+}
+
 /// Says what was cleared away beside what was asked for.
-fn tell_swept(folders: usize) {
+fn tell_swept(folders: usize, form: Form) {
     if folders > 0 {
         let left = count(folders as u64, "folder");
-        render::out(&format!("removed: {left} that a killed process left, without a word in it"));
+        let told = format!("removed: {left} that a killed process left, without a word in it");
+        match form {
+            Form::Text => render::out(&told),
+            Form::Json => render::note(&told),
+        }
     }
 }
 
@@ -90,8 +156,9 @@ fn tell_swept(folders: usize) {
 fn unless_confirmed(question: &str) -> Option<Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        render::note(&format!("error: nobody is there to confirm it: {question}"));
-        render::note("  hint: `--yes` goes on without asking");
+        Remark::error(format!("nobody is there to confirm it: {question}"))
+            .hint("`--yes` goes on without asking")
+            .tell();
         return Some(Exit::Usage);
     }
     render::note(&format!("{question}. Go on? [y/N]"));

@@ -6,16 +6,16 @@ use amplifier_app::sessions::search::{self, GoOn, Hit};
 use amplifier_app::store::SessionStore;
 use serde_json::json;
 
-use super::scope;
 use super::tell::{count, minute};
+use super::{scope, tell_unread, unread_json};
 use crate::args::{Form, SessionSearchArgs};
 use crate::exit::Exit;
-use crate::harmless::plain;
-use crate::render;
+use crate::render::{self, Remark};
 
 pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
     if args.text.trim().is_empty() {
-        render::note("error: there is nothing to look for");
+        let hint = "`amplifier session search TEXT` looks for a text in what was said";
+        Remark::error("there is nothing to look for").hint(hint).tell();
         return Ok(Exit::Usage);
     }
     let scope = scope(&args.place, access).with_children();
@@ -25,21 +25,21 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
             more = true;
             return GoOn::No;
         }
-        if args.output == Form::Text {
-            if last.as_ref() != Some(&hit.session) {
-                render::out(&format!("{}  {}", hit.session, plain(&hit.label)));
+        let printed = match args.output {
+            Form::Text if last.as_ref() != Some(&hit.session_id) => {
+                last = Some(hit.session_id.clone());
+                render::line(&format!("{}  {}\n{}", hit.session_id, hit.label, row(&hit)))
             }
-            last = Some(hit.session.clone());
-            render::out(&row(&hit));
-        }
+            Form::Text => render::line(&row(&hit)),
+            Form::Json => Ok(()),
+        };
         hits.push(hit);
-        GoOn::Yes
+        if printed.is_ok() { GoOn::Yes } else { GoOn::No }
     })?;
-    for (id, error) in &searched.unread {
-        super::warn(&format!("session `{id}` could not be searched"), error);
-    }
+    tell_unread(&searched.unread);
     if args.output == Form::Json {
-        render::json(&json!({ "hits": hits, "sessions_searched": searched.sessions, "more": more }));
+        let (sessions, unread) = (searched.sessions, unread_json(&searched.unread));
+        render::json(&json!({ "hits": hits, "sessions_searched": sessions, "more": more, "unread": unread }));
     } else if hits.is_empty() {
         let searched = count(searched.sessions as u64, "session");
         render::note(&format!("nothing in {searched}; `--all` looks into those of other folders"));
@@ -50,5 +50,5 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
 }
 
 fn row(hit: &Hit) -> String {
-    format!("  turn {}, {}, {}: {}", hit.turn, minute(hit.ts), plain(&hit.by), plain(&hit.text))
+    format!("  turn {}, {}, {}: {}", hit.turn, minute(hit.ts), hit.by, hit.text)
 }

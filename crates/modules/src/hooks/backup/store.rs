@@ -5,7 +5,7 @@
 //!                           objects/<sha256> what it held
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -215,11 +215,42 @@ impl Backups {
         while self.entries.len() > 1 && (self.entries.len() > aim_entries || self.total_bytes() > aim_bytes) {
             self.entries.remove(0);
         }
+        self.write_used()
+    }
+
+    /// Lets go of what calls of a turn did not change: what was kept stands there now, or was kept again by the next call.
+    pub(super) fn forget_unchanged(&mut self, turn: u64) -> Result<(), BackupError> {
+        let mut after: BTreeMap<PathBuf, Option<String>> = BTreeMap::new();
+        let mut unchanged = BTreeSet::new();
+        for entry in self.entries.iter().rev() {
+            let is_call = entry.turn == turn && entry.tool_call_id.is_some();
+            let is_same = is_call
+                && match after.get(&entry.path) {
+                    Some(after) => *after == entry.sha256,
+                    None => stands(entry),
+                };
+            if is_same {
+                unchanged.insert(entry.number);
+            }
+            after.insert(entry.path.clone(), entry.sha256.clone());
+        }
+        if unchanged.is_empty() {
+            return Ok(());
+        }
+        self.entries.retain(|entry| !unchanged.contains(&entry.number));
+        self.write_used()
+    }
+
+    /// Writes the index anew and removes copies that nothing in it needs.
+    fn write_used(&self) -> Result<(), BackupError> {
         self.write_index()?;
         let used: BTreeSet<_> = self.entries.iter().filter_map(|entry| entry.sha256.as_deref()).collect();
         let objects = self.folder.join(OBJECTS);
-        let gone = BackupError::at("read folder", &objects);
-        for object in std::fs::read_dir(&objects).map_err(gone)? {
+        let found = match std::fs::read_dir(&objects) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(BackupError::at("read folder", &objects))?,
+        };
+        for object in found {
             let object = object.map_err(BackupError::at("read folder", &objects))?;
             if !used.contains(object.file_name().to_string_lossy().as_ref()) {
                 std::fs::remove_file(object.path()).map_err(BackupError::at("remove", &object.path()))?;
@@ -244,6 +275,18 @@ impl Backups {
 
     pub(super) fn object(&self, sha256: &str) -> PathBuf {
         self.folder.join(OBJECTS).join(sha256)
+    }
+}
+
+/// Whether what was kept is what stands there now. What cannot be read may have been changed.
+fn stands(entry: &Entry) -> bool {
+    match (std::fs::metadata(&entry.path), &entry.sha256) {
+        (Err(error), None) => error.kind() == io::ErrorKind::NotFound,
+        // Only a file of the same size is worth reading.
+        (Ok(found), Some(sha256)) if found.is_file() && found.len() == entry.bytes => {
+            std::fs::read(&entry.path).is_ok_and(|content| hash(&content) == *sha256)
+        }
+        _ => false,
     }
 }
 
