@@ -81,7 +81,7 @@ $ amplifier config show --origin           # every value, the line that set it, 
 $ amplifier config get bundle.active
 $ amplifier config set ui.color never      # --global, --project or --local
 $ amplifier config unset ui.color
-$ amplifier config edit --project          # in $VISUAL or $EDITOR; what makes no sense is not kept
+$ amplifier config edit --project          # in $VISUAL, $EDITOR, vi or nano; what makes no sense is not kept
 $ amplifier config path
 $ amplifier config keys                    # this list
 ```
@@ -134,4 +134,15 @@ Windows. Elsewhere they are in `keys.env` of the home, in plain text and readabl
 it happens; `--key-from-env NAME` stores nothing. `amplifier init --no-test` asks nothing of the service you choose: no list
 of models, you type the name. Stored keys are looked for when a variable is wanted that is not set, and
 are never printed or written to a session.
+
+`amplifier provider set NAME --model … --base-url … --key-from-env …` changes an entry where it stands and leaves the rest of
+it as it is written; `init` mends one that lacks its key in the same way. `provider remove NAME --forget-key` forgets the
+stored key too, also of an entry that is gone already.
+
+A key that stands in plain text in a config, in settings, a plan or a bundle, is used and told with its line, and nothing that
+is shown or kept holds it: plans have a reference in its place, such as `${PLAIN_OPENAI_API_KEY}`, and so have their hashes, so
+another key is no other plan. A session that goes on takes the key from where it stands: the settings, or what the session was
+started from. Where it stands no more, the provider is reported as lacking it. The values of keys that are known when a session
+is opened (variables of model services, stored keys, those in plain text), if they have at least 8 characters, are `[REDACTED]`
+in its journal and everything made from it, whoever says them; one that comes in pieces is not seen.
 ";

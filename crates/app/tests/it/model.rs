@@ -49,7 +49,7 @@ impl Model {
     /// The entry of a plan that asks this model.
     pub fn provider(&self) -> Value {
         let base_url = format!("http://127.0.0.1:{}/v1", self.port);
-        let config = json!({"base_url": base_url, "model": "m", "api_key": "k", "use_streaming": false});
+        let config = json!({"base_url": base_url, "model": "m", "api_key": "none", "use_streaming": false});
         json!({"module": "provider-chat-completions", "config": config})
     }
 
