@@ -17,7 +17,7 @@ use async_trait::async_trait;
 mod changes;
 mod grants;
 
-pub use amplifier_modules::preview::{Preview, patched_files};
+pub use amplifier_modules::preview::Preview;
 pub use changes::changes;
 pub use grants::{AllowedInput, Grant, GrantFile, GrantsError};
 
@@ -54,6 +54,20 @@ pub enum Answer {
     Always,
     /// No.
     No,
+}
+
+impl Answer {
+    /// What a typed line means; nothing where it is not clear or not offered: only what covers more than this time offers
+    /// the answers for longer. An empty line is no answer.
+    pub fn read(line: &str, lasting: Option<&Grant>) -> Option<Self> {
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" | "o" | "once" => Some(Self::Once),
+            "s" | "session" => lasting.map(|_| Self::Session),
+            "a" | "always" => lasting.map(|_| Self::Always),
+            "n" | "no" => Some(Self::No),
+            _ => None,
+        }
+    }
 }
 
 /// Puts a question to a person, on whatever there is.
@@ -164,14 +178,16 @@ impl Approvals {
         }
     }
 
+    /// Answers for nobody. What would allow it is told the person alone: the model cannot do it.
     async fn refuse(&self, question: &Question, cure: &str) -> Result<String, ApprovalError> {
-        let text = wording(question);
-        // What it is about, without what is asked about it.
-        let what =
-            text.rsplit_once('\n').filter(|(_, last)| last.ends_with('?')).map_or(text, |(what, _)| what);
-        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.tell(format!("not allowed: {}; {cure}", shorten(&what, TOLD))).await;
-        Err(ApprovalError::Unavailable { message: format!("nobody can be asked here; {cure}") })
+        // The call stands in the first line; below it is what it would change, and what is asked about it.
+        let what = wording(question).lines().next().unwrap_or_default().trim_end();
+        self.tell(format!("not allowed: {}; {cure}", shorten(what, TOLD))).await;
+        let message = match self.policy {
+            ApprovalPolicy::Safe => "`--approve safe` refuses what may change or start something",
+            ApprovalPolicy::Ask | ApprovalPolicy::All | ApprovalPolicy::None => "nobody can be asked here",
+        };
+        Err(ApprovalError::Unavailable { message: message.to_owned() })
     }
 
     async fn tell(&self, message: String) {

@@ -176,3 +176,14 @@ async fn a_secret_of_an_allowed_command_is_not_kept_and_the_command_is_known_aga
     let kept = std::fs::read_to_string(&file).unwrap();
     assert!(!kept.contains(secret) && kept.contains("make"), "{kept}");
 }
+
+#[test]
+fn only_a_clear_word_that_is_offered_is_an_answer() {
+    let grant = Grant { tool: "t".to_owned(), input: None };
+    let answers = ["y", " YES ", "s", "always", "n"].map(|line| Answer::read(line, Some(&grant)));
+    let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
+    assert_eq!(answers, expected.map(Some));
+    assert_eq!(["", " ", "maybe", "yn"].map(|line| Answer::read(line, Some(&grant))), [None; 4]);
+    let answers = ["s", "always", "y", "n"].map(|line| Answer::read(line, None));
+    assert_eq!(answers, [None, None, Some(Answer::Once), Some(Answer::No)]);
+}

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fmt;
 use std::path::PathBuf;
 
 use amplifier_core::clock::Clock;
@@ -16,7 +17,7 @@ use crate::clock::SystemClock;
 use crate::credentials;
 use crate::library::Access;
 use crate::lockfile::{self, LOCK_FILE};
-use crate::prepare::{BundleFault, Locking, PrepareOptions, PreparedBundle, prepare_bundle};
+use crate::prepare::{BundleFault, Locking, PrepareOptions, PreparedBundle, current, prepare_bundle};
 use crate::registry::{Entry as RegistryEntry, Registry, RegistryError};
 use crate::shelf;
 
@@ -31,7 +32,7 @@ pub async fn add(
     let bundle = prepare_bundle(&uri, access, PrepareOptions::default()).await?;
     let own = bundle.head().name().map(str::to_owned);
     let Some(name) = name.map(str::to_owned).or(own) else {
-        return Err(RegistryError::Name { name: String::new() }.into());
+        return Err(RegistryError::Nameless { uri: credentials::shown(source) }.into());
     };
     Registry::new(&access.home).add(&name, entry(uri, &bundle))?;
     Ok((name, bundle))
@@ -85,12 +86,55 @@ fn entry(uri: String, bundle: &PreparedBundle) -> RegistryEntry {
     }
 }
 
+/// A source that is another one now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    pub source: String,
+    /// What it was; nothing when it is new.
+    pub from: Option<String>,
+    /// What it is; nothing when it is gone.
+    pub to: Option<String>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, from, to } = self;
+        match (from, to) {
+            (Some(from), Some(to)) => write!(f, "`{source}` moves from {from} to {to}"),
+            (None, Some(to)) => write!(f, "`{source}` is new, at {to}"),
+            (_, None) => write!(f, "`{source}` is no longer used"),
+        }
+    }
+}
+
+impl From<amplifier_sources::lock::Change> for Change {
+    fn from(change: amplifier_sources::lock::Change) -> Self {
+        use amplifier_sources::lock::Change as Locked;
+        match change {
+            Locked::Added { source, now } => Self { source, from: None, to: Some(now) },
+            Locked::Removed { source } => Self { source, from: None, to: None },
+            Locked::Moved { source, from, to } => Self { source, from: Some(from), to: Some(to) },
+        }
+    }
+}
+
+/// The bundles that can have news: the registered ones, and the one in use where it is another and not built in.
+pub fn watched(access: &Access) -> Result<Vec<String>, BundleFault> {
+    let registered = Registry::new(&access.home).read()?;
+    let mut names: Vec<String> = registered.bundles.into_keys().collect();
+    let current = current(access)?;
+    if !names.contains(&current) && !shelf::has(&current) {
+        names.push(current);
+    }
+    Ok(names)
+}
+
 /// What an update found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Update {
     pub bundle: String,
-    /// What is different now, one line each.
-    pub changes: Vec<String>,
+    /// What is different now.
+    pub changes: Vec<Change>,
     /// Sources of which nobody can say without fetching them.
     pub unknown: Vec<String>,
     /// The lock that belongs to the bundle.
@@ -121,7 +165,8 @@ pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFau
                     }
                 };
                 if latest != commit {
-                    update.changes.push(format!("`{uri}` moves from {commit} to {latest}"));
+                    let (source, from) = (uri.to_string(), Some(commit.to_string()));
+                    update.changes.push(Change { source, from, to: Some(latest.to_string()) });
                 }
             }
             (_, Identity::Local) => {}
@@ -157,7 +202,7 @@ pub async fn update(reference: &str, access: &Access) -> Result<Pending, BundleF
     let lock = lockfile::closure(&bundle).await?;
     let update = Update {
         bundle: credentials::shown(reference),
-        changes: old.changes(&lock).iter().map(ToString::to_string).collect(),
+        changes: old.changes(&lock).into_iter().map(Change::from).collect(),
         unknown: Vec::new(),
         lock: locked.map(|(path, _)| path),
     };

@@ -94,6 +94,11 @@ pub fn aliases(id: &ModuleId) -> Vec<String> {
     of_it.map(|(alias, _)| (*alias).to_owned()).collect()
 }
 
+/// Whether plans know a module by this other name.
+pub(crate) fn is_alias(name: &str) -> bool {
+    ALIASES.iter().any(|(alias, _)| *alias == name)
+}
+
 /// Everything about one module, by its id or another name of it. A tool module is mounted on a session that lives as long as the question.
 pub async fn details(id: &str) -> Result<ModuleDetails, UnknownModule> {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == id);

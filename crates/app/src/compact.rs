@@ -13,6 +13,8 @@ use amplifier_protocol::chat::ChatRequest;
 use amplifier_protocol::event::{ContextPostCompact, ContextPreCompact};
 use amplifier_protocol::message::{Message, Messages, Role};
 
+use crate::providers;
+
 const WISH: &str = "Sum up this conversation so that the work can go on from your summary alone. Keep: what the person wants \
     and every instruction and correction they gave; what was decided and why; which files and commands matter, with exact \
     names; what is done, what is open, and what was about to happen next. Leave out small talk and what is settled. Write \
@@ -58,14 +60,13 @@ pub async fn compact(session: &Session, wish: Option<&str>) -> Result<Compacted,
     if !stored.iter().any(|message| message.role == Role::User) {
         return Err(CompactError::Nothing);
     }
-    let providers = coordinator.providers();
-    let (name, provider) = providers.first().ok_or(CompactError::Missing("provider"))?;
+    let (name, provider) = providers::asked(coordinator).ok_or(CompactError::Missing("provider"))?;
     let (before, tokens) = (stored.len(), size(&stored));
     coordinator.emit(ContextPreCompact { message_count: count(before), token_count: tokens }).await;
     let mut messages = context.messages_for_request(RequestBudget::for_provider(provider.info())).await?;
     let wish = wish.map(|wish| format!("{WISH}\nThe person adds: {wish}"));
     messages.push(Arc::new(Message::user(wish.unwrap_or_else(|| WISH.to_owned()))));
-    let answer = coordinator.call_provider(name, ChatRequest::new(messages), DeltaSink::default()).await;
+    let answer = coordinator.call_provider(&name, ChatRequest::new(messages), DeltaSink::default()).await;
     let summary = answer.map_err(Box::new)?.visible_text();
     if summary.trim().is_empty() {
         return Err(CompactError::Empty);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 pub mod fit;
 
 use crate::catalog::{self, UnknownModule};
+use crate::expand::is_variable;
 use crate::inquire::{has_key, set_model};
 
 /// Where the key of a provider comes from.
@@ -40,13 +41,26 @@ pub struct Connection {
     pub model: Option<String>,
     pub base_url: Option<String>,
     pub key: KeyChoice,
+    /// The entry it is laid over; what that says and nobody was asked about stays.
+    pub over: Option<ModuleSpec>,
 }
 
 impl Connection {
     /// A connection with everything at its usual value.
     pub fn to(name: &str) -> Result<Self, UnknownModule> {
         let info = provider(name)?;
-        Ok(Self { info, id: None, model: None, base_url: None, key: KeyChoice::None })
+        Ok(Self { info, id: None, model: None, base_url: None, key: KeyChoice::None, over: None })
+    }
+
+    /// A change of an entry that is there.
+    pub fn over(entry: &ModuleSpec) -> Result<Self, UnknownModule> {
+        let (id, over) = (entry.instance_id.clone(), Some(entry.clone()));
+        Ok(Self { id, over, ..Self::to(entry.module.as_str())? })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.id.as_deref().unwrap_or_else(|| short(&self.info.id))
     }
 
     /// Whether the module takes a key at all.
@@ -55,22 +69,20 @@ impl Connection {
     }
 
     /// The variable that a key of this provider is kept under: its usual one, or one of its own where it has a name of its
-    /// own, so that two accounts do not share a key.
+    /// own, so that two accounts do not share a key. An entry that is there names its own.
     pub fn variable(&self, usual: Option<&str>) -> String {
-        let named = |name: &str| {
-            let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-            format!("{}_API_KEY", name.chars().map(word).collect::<String>())
-        };
-        match (&self.id, usual) {
-            (Some(id), _) => named(id),
-            (None, Some(usual)) => usual.to_owned(),
-            (None, None) => named(short(&self.info.id)),
+        let written = self.over.as_ref().and_then(key_variable);
+        match (written, &self.id, usual) {
+            (Some(written), ..) => written,
+            (None, Some(id), _) => variable_of(id),
+            (None, None, Some(usual)) => usual.to_owned(),
+            (None, None, None) => variable_of(short(&self.info.id)),
         }
     }
 
     /// The entry that settings keep.
     pub fn entry(&self) -> ModuleSpec {
-        let mut spec = ModuleSpec::new(self.info.id.clone());
+        let mut spec = self.over.clone().unwrap_or_else(|| ModuleSpec::new(self.info.id.clone()));
         spec.instance_id.clone_from(&self.id);
         if let Some(place) = &self.base_url {
             spec.config.insert("base_url".to_owned(), json!(place));
@@ -96,6 +108,19 @@ impl Connection {
         }
         spec
     }
+}
+
+/// The variable that the key of something with this name is kept under.
+pub fn variable_of(name: &str) -> String {
+    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("{}_API_KEY", bare(name).chars().map(word).collect::<String>())
+}
+
+/// The variable that the key of an entry is in, where it names one alone.
+pub fn key_variable(entry: &ModuleSpec) -> Option<String> {
+    let written = entry.config.get("api_key")?.as_str()?.trim();
+    let inside = written.strip_prefix("${")?.strip_suffix('}')?;
+    is_variable(inside).then(|| inside.to_owned())
 }
 
 /// A provider module by its id or its short name.

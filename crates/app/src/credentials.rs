@@ -1,4 +1,5 @@
-//! Credentials in the addresses of modules: they are used, and nothing that is shown or kept holds them.
+//! Credentials in the addresses of modules, and keys in plain text in their configs (`plain.rs`): they are used, and nothing
+//! that is shown or kept holds them.
 //!
 //! An address is hidden right after it was read, as `sources` shows it, so that plans, hashes, locks and messages all have
 //! one text for it. What was written is remembered until the modules are here. A session that is resumed has only what is
@@ -17,19 +18,41 @@ use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
 use amplifier_sources::uri::SourceUri;
 use serde_json::Value;
 
+use crate::plain::{self, Plain};
+
 /// What a person can do about one.
 pub const HINT: &str =
     "leave it out of the address, and let git's credential helper keep it (`git help credentials`)";
 
-/// Addresses as they were written, by how they are shown.
+/// Addresses as they were written, by how they are shown, and keys in plain text.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
     written: BTreeMap<String, SourceUri>,
+    plain: Plain,
+}
+
+/// A credential of a plan in JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hidden {
+    /// An address at this pointer.
+    Address { pointer: String },
+    /// A key in plain text at this pointer, and what is to be told about it.
+    Plain { pointer: String, message: String },
 }
 
 impl Credentials {
+    /// Whether no address holds one.
     pub fn is_empty(&self) -> bool {
         self.written.is_empty()
+    }
+
+    /// The keys that stood in plain text.
+    pub fn plain(&self) -> &Plain {
+        &self.plain
+    }
+
+    pub(crate) fn plain_mut(&mut self) -> &mut Plain {
+        &mut self.plain
     }
 
     /// What a fetch needs instead of what is shown.
@@ -51,15 +74,20 @@ impl Credentials {
     /// Hides those of a plan whose values know their places, overridden ones included; gives what is to be told.
     pub fn hide_draft(&mut self, draft: &mut PlanDraft) -> Vec<Notice> {
         let mut notices = Vec::new();
-        self.hide_mapping(draft.root_mut(), &mut notices);
+        self.hide_mapping("plan", draft.root_mut(), &mut notices);
         notices
     }
 
-    fn hide_mapping(&mut self, mapping: &mut Mapping, notices: &mut Vec<Notice>) {
-        let is_module = mapping.contains_key("module");
-        for (key, entry) in mapping.iter_mut().filter(|(key, _)| !(is_module && *key == "config")) {
+    fn hide_mapping(&mut self, name: &str, mapping: &mut Mapping, notices: &mut Vec<Notice>) {
+        let text = |key: &str| mapping.get(key).and_then(|entry| entry.node.as_text()).map(str::to_owned);
+        let owner = owner(text, name);
+        for (key, entry) in mapping {
             let node = &mut entry.node;
             match &mut node.value {
+                NodeValue::Map(config) if key == "config" => {
+                    self.plain.hide_config(&owner, config, notices);
+                    plain::redact_history(key, node);
+                }
                 NodeValue::Text(text) if is_source(key) => {
                     if let Some(shown) = self.hide(text) {
                         notices.push(told(&node.place, &shown));
@@ -70,19 +98,20 @@ impl Credentials {
                         self.hide_parts(lost);
                     }
                 }
-                _ => self.hide_node(node, notices),
+                _ => self.hide_node(key, node, notices),
             }
         }
     }
 
-    fn hide_node(&mut self, node: &mut Node, notices: &mut Vec<Notice>) {
+    fn hide_node(&mut self, name: &str, node: &mut Node, notices: &mut Vec<Notice>) {
+        plain::redact_history(name, node);
         for lost in &mut node.overrode {
             self.hide_json(&mut lost.value, "", &mut Vec::new());
             self.hide_parts(lost);
         }
         match &mut node.value {
-            NodeValue::Map(mapping) => self.hide_mapping(mapping, notices),
-            NodeValue::List(items) => items.iter_mut().for_each(|item| self.hide_node(item, notices)),
+            NodeValue::Map(mapping) => self.hide_mapping(name, mapping, notices),
+            NodeValue::List(items) => items.iter_mut().for_each(|item| self.hide_node(name, item, notices)),
             _ => {}
         }
     }
@@ -90,12 +119,12 @@ impl Credentials {
     /// What was overridden as a whole is explained part by part.
     fn hide_parts(&mut self, lost: &mut Overridden) {
         if let Some(parts) = &mut lost.parts {
-            self.hide_node(Arc::make_mut(parts), &mut Vec::new());
+            self.hide_node("plan", Arc::make_mut(parts), &mut Vec::new());
         }
     }
 
-    /// Hides those of a plan in JSON; gives the pointers of what was hidden.
-    pub fn hide_json(&mut self, value: &mut Value, at: &str, found: &mut Vec<String>) {
+    /// Hides those of a plan in JSON; gives what was hidden.
+    pub fn hide_json(&mut self, value: &mut Value, at: &str, found: &mut Vec<Hidden>) {
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
@@ -103,14 +132,19 @@ impl Credentials {
                 }
             }
             Value::Object(map) => {
-                let is_module = map.contains_key("module");
-                for (key, value) in map.iter_mut().filter(|(key, _)| !(is_module && *key == "config")) {
+                let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
+                let owner = owner(text, at.rsplit('/').next().unwrap_or_default());
+                for (key, value) in map.iter_mut() {
                     let at = join(at, key);
                     match value {
+                        Value::Object(config) if key == "config" => {
+                            let hidden = self.plain.hide_json(&owner, config, &at).into_iter();
+                            found.extend(hidden.map(|(pointer, message)| Hidden::Plain { pointer, message }));
+                        }
                         Value::String(text) if is_source(key) => {
                             if let Some(shown) = self.hide(text) {
                                 *text = shown;
-                                found.push(at);
+                                found.push(Hidden::Address { pointer: at });
                             }
                         }
                         value => self.hide_json(value, &at, found),
@@ -139,6 +173,11 @@ impl Credentials {
             false => MountPlan::read(&json).unwrap_or(plan),
         }
     }
+}
+
+/// Whose a config is: what the entry is called, else its module, else the section it stands in.
+fn owner(text: impl Fn(&str) -> Option<String>, section: &str) -> String {
+    text("instance_id").or_else(|| text("module")).unwrap_or_else(|| section.to_owned())
 }
 
 /// An address as it may be shown; other texts as they are.

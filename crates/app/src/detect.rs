@@ -96,6 +96,25 @@ pub async fn fill_or_demo(
     }
 }
 
+/// Who answers from here on in a session that the demo answered so far: the providers of the settings, else one that is
+/// found, else the demo again. Nothing where it has others to ask.
+pub async fn relieve_demo(
+    plan: &mut MountPlan,
+    configured: &[ModuleSpec],
+    environment: &Environment,
+    places: &Places,
+) -> Result<Option<Filled>, DetectError> {
+    if plan.providers.is_empty() || plan.providers.iter().any(|entry| entry.module.as_str() != DEMO) {
+        return Ok(None);
+    }
+    let demo = std::mem::replace(&mut plan.providers, configured.to_vec());
+    let filled = fill_or_demo(plan, environment, places).await;
+    if !matches!(filled, Ok(Filled::Named | Filled::Found(_))) {
+        plan.providers = demo;
+    }
+    filled.map(Some)
+}
+
 /// Why a built-in provider that somebody asks for by name cannot be used here; nothing when it can, or when its module comes
 /// from elsewhere and only the session can tell.
 pub async fn why_not(spec: &ModuleSpec, environment: &Environment) -> Result<Option<String>, DetectError> {

@@ -309,6 +309,9 @@ async fn without_programs_and_offline_it_is_told_what_will_not_work() {
     assert_eq!(levels(&findings, Check::Git), [Level::Warning]);
     assert_eq!(levels(&findings, Check::Python), [Level::Warning]);
     assert_eq!(levels(&findings, Check::Node), [Level::Ok]);
-    assert_eq!(of(&findings, Check::Servers)[0].message, "not asked, as `--offline` says");
+    let servers = &of(&findings, Check::Servers)[0];
+    let told = "no model is connected: no key is set, and servers are not asked, as `--offline` says";
+    assert_eq!((servers.level, servers.message.as_str()), (Level::Warning, told));
+    assert!(servers.cure.as_ref().is_some_and(|cure| cure.contains("`amplifier init`")));
     assert_eq!(levels(&findings, Check::Terminal), [Level::Ok, Level::Warning, Level::Warning]);
 }

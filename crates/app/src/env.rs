@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use amplifier_core::contracts::{CapabilityCall, CapabilityError};
+use amplifier_core::redact::names_a_secret;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::keys::Keys;
+use crate::keys::{Keys, Problem};
 use crate::paths::Home;
+use crate::plain::{KnownPlain, Plain};
 
 /// Moves the home folder (`~/.amplifierd`).
 pub const AMPLIFIER_HOME: &str = "AMPLIFIER_HOME";
@@ -35,6 +37,8 @@ pub const AMPLIFIER_THINKING: &str = "AMPLIFIER_THINKING";
 
 /// Where the secret service of the session is; without it there is no keyring to ask on Linux.
 pub const DBUS_SESSION_BUS_ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";
+/// Where programs are looked for.
+pub const PATH: &str = "PATH";
 /// The person's editor for whole screens.
 pub const VISUAL: &str = "VISUAL";
 /// The person's editor.
@@ -114,6 +118,8 @@ pub enum Environment {
     Fixed(BTreeMap<String, String>),
     /// Those of another environment, and keys that a person has stored for the ones that are not set there.
     WithKeys(Box<Environment>, Arc<Keys>),
+    /// Those of another environment, and keys that stand in plain text somewhere, under the names that stand for them.
+    WithPlain(Box<Environment>, KnownPlain),
 }
 
 impl Environment {
@@ -128,6 +134,49 @@ impl Environment {
                 Some(value) => Some(value),
                 None => keys.find(name).or_else(|| first.get(name)),
             },
+            Self::WithPlain(first, plain) => plain.find(name).or_else(|| first.get(name)),
+        }
+    }
+
+    /// The same variables, and room for what stands in plain text; it is shared by all copies.
+    #[must_use]
+    pub fn with_plain(self) -> Self {
+        match self {
+            Self::WithPlain(..) => self,
+            other => Self::WithPlain(Box::new(other), KnownPlain::default()),
+        }
+    }
+
+    /// Remembers what stands in plain text somewhere, where there is room for it.
+    pub fn learn(&self, plain: &Plain) {
+        if let Self::WithPlain(_, known) = self {
+            known.learn(plain);
+        }
+    }
+
+    /// The keys that can be told without asking anybody: those of variables that are offered to modules, those in the file,
+    /// those that the keyring has given already, and those in plain text.
+    pub(crate) fn known_secrets(&self) -> Vec<String> {
+        match self {
+            Self::Process | Self::Fixed(_) => {
+                let secret = |name: &&str| names_a_secret(name);
+                OFFERED.iter().copied().filter(secret).filter_map(|name| self.get(name)).collect()
+            }
+            Self::WithKeys(first, keys) => {
+                first.known_secrets().into_iter().chain(keys.values_at_hand()).collect()
+            }
+            Self::WithPlain(first, plain) => {
+                first.known_secrets().into_iter().chain(plain.values()).collect()
+            }
+        }
+    }
+
+    /// The stored keys, where there are any.
+    fn keys(&self) -> Option<&Keys> {
+        match self {
+            Self::WithKeys(_, keys) => Some(keys),
+            Self::WithPlain(first, _) => first.keys(),
+            Self::Process | Self::Fixed(_) => None,
         }
     }
 
@@ -139,11 +188,8 @@ impl Environment {
     }
 
     /// What went wrong while a stored key was looked for; without it a key would be missing in silence.
-    pub fn problems(&self) -> Vec<String> {
-        match self {
-            Self::WithKeys(_, keys) => keys.problems(),
-            _ => Vec::new(),
-        }
+    pub fn problems(&self) -> Vec<Problem> {
+        self.keys().map(Keys::problems).unwrap_or_default()
     }
 
     /// Every variable, for programs that are started with the person's own environment, such as git.
@@ -155,7 +201,7 @@ impl Environment {
                 variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
             }
             // Programs get what the person gave them; stored keys are for modules.
-            Self::WithKeys(first, _) => first.all(),
+            Self::WithKeys(first, _) | Self::WithPlain(first, _) => first.all(),
         }
     }
 }
@@ -173,7 +219,7 @@ impl CapabilityCall for OfferedVariables {
             return Err(CapabilityError::Failed { name: "environment.variable".to_owned(), message });
         }
         // A keyring may ask the person first; nobody else shall wait for the answer.
-        let waits = matches!(&self.0, Environment::WithKeys(_, keys) if keys.asks_keyring(name));
+        let waits = self.0.keys().is_some_and(|keys| keys.asks_keyring(name));
         let value = if waits {
             let (environment, name) = (self.0.clone(), name.to_owned());
             let asked = tokio::task::spawn_blocking(move || environment.get(&name)).await;

@@ -166,11 +166,7 @@ impl<'a> Asked<'a> {
     fn message(&self, error: &LlmError) -> String {
         let name = self.provider.map(|(name, _)| name).or(error.provider.as_ref());
         let Some(name) = name else { return sanitize(&error.to_string()).into_owned() };
-        let place = self.place().map(|place| format!(" at {place}")).unwrap_or_default();
-        let model = error.model.as_ref().filter(|model| !model.is_empty());
-        let model = model.map(|model| format!(", model `{model}`")).unwrap_or_default();
-        let said = LlmError { message: told(error), provider: None, ..error.clone() };
-        format!("`{name}`{place}{model}: {}", sanitize(&said.to_string()))
+        call(name, self.place().as_deref(), error)
     }
 
     fn hint(&self, error: &LlmError, id: &SessionId, front: Front) -> Option<String> {
@@ -180,12 +176,18 @@ impl<'a> Asked<'a> {
         };
         Some(match error.kind {
             Kind::Authentication => {
-                format!("{}; {} tries it, `amplifier init` takes another key", self.key(), self.test())
+                format!(
+                    "{}; {} tries it, {} takes another key",
+                    self.key(),
+                    self.test(),
+                    self.change(" --key-stdin")
+                )
             }
             Kind::AccessDenied => {
                 format!(
-                    "{}; it may not do this: `--model` asks another model, `amplifier init` takes another key",
-                    self.key()
+                    "{}; it may not do this: `--model` asks another model, {} takes another key",
+                    self.key(),
+                    self.change(" --key-stdin")
                 )
             }
             Kind::NotFound => format!(
@@ -211,7 +213,7 @@ impl<'a> Asked<'a> {
             Kind::Stream => later("the answer was not kept;"),
             Kind::ContextLength => too_long(id, front),
             Kind::ContentFilter => "the service does not answer this; ask in other words".to_owned(),
-            Kind::Configuration => format!("{} tries it, `amplifier init` sets it up anew", self.test()),
+            Kind::Configuration => format!("{} tries it, {} sets it up anew", self.test(), self.change("")),
             _ => return None,
         })
     }
@@ -227,6 +229,14 @@ impl<'a> Asked<'a> {
                 format!("it has no key; `{first}` or `api_key` in its config gives one")
             }
             (None, _) => "the service does not take the key".to_owned(),
+        }
+    }
+
+    /// The command that changes how it is set up.
+    fn change(&self, flag: &str) -> String {
+        match self.configured {
+            Some(name) => format!("`amplifier provider set {name}{flag}`"),
+            None => "`amplifier init`".to_owned(),
         }
     }
 
@@ -246,6 +256,15 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// A failed call in words: who was asked, where, for which model, and what came of it.
+pub(crate) fn call(name: &str, place: Option<&str>, error: &LlmError) -> String {
+    let place = place.map(|place| format!(" at {place}")).unwrap_or_default();
+    let model = error.model.as_ref().filter(|model| !model.is_empty());
+    let model = model.map(|model| format!(", model `{model}`")).unwrap_or_default();
+    let said = LlmError { message: told(error), provider: None, ..error.clone() };
+    format!("`{name}`{place}{model}: {}", sanitize(&said.to_string()))
+}
+
 /// What is said about a failed call. The transport tells every layer; the innermost is what happened.
 fn told(error: &LlmError) -> String {
     let mut innermost = error.cause.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static));
@@ -261,7 +280,11 @@ fn told(error: &LlmError) -> String {
 }
 
 /// The variable that the key of a provider is in: the one its config refers to, else the first of the usual ones that is set.
-fn key_variable(spec: Option<&ModuleSpec>, info: &ProviderInfo, environment: &Environment) -> Option<String> {
+pub(crate) fn key_variable(
+    spec: Option<&ModuleSpec>,
+    info: &ProviderInfo,
+    environment: &Environment,
+) -> Option<String> {
     if let Some(written) = spec.and_then(|spec| spec.config.get("api_key")) {
         let inside = written.as_str()?.strip_prefix("${")?.strip_suffix('}')?;
         return inside.split(":-").next().map(str::to_owned);
@@ -271,7 +294,7 @@ fn key_variable(spec: Option<&ModuleSpec>, info: &ProviderInfo, environment: &En
 }
 
 /// An address without anything that may be a secret.
-fn shown(address: &str) -> Option<String> {
+pub(crate) fn shown(address: &str) -> Option<String> {
     let mut url = Url::parse(address).ok()?;
     url.set_username("").and_then(|()| url.set_password(None)).ok()?;
     url.set_query(None);

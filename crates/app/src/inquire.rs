@@ -22,6 +22,7 @@ use crate::catalog::{self, UnknownModule};
 use crate::connect;
 use crate::detect::{self, DetectError, Detected, Looked, Places};
 use crate::env::{self, Environment};
+use crate::failure;
 use crate::lack;
 
 /// The module that asks a server of which only the address is known.
@@ -106,18 +107,30 @@ pub enum InquiryError {
 
 /// A call that failed, with what is needed to help.
 #[derive(Debug, thiserror::Error)]
-#[error("{error}")]
+#[error("{}", failure::call(name, place.as_deref(), error))]
 pub struct FailedCall {
     /// What happened.
-    #[source]
     pub error: LlmError,
-    /// Who the provider is.
-    pub info: ProviderInfo,
+    /// What the provider is called where it was named.
+    pub name: String,
+    /// Where it was asked.
+    pub place: Option<String>,
+    /// Where its key comes from: the variable, or those that it may be in.
+    pub variables: Vec<String>,
+}
+
+/// Who asks: what can be done differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// A command that has flags for the model, the place and the time.
+    Command,
+    /// The questions of `amplifier init`, which has none of them.
+    Init,
 }
 
 impl InquiryError {
     /// What the person can do about it.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self, asker: Asker) -> Option<String> {
         match self {
             Self::Unknown(_) | Self::NotUsable { .. } => {
                 Some("`amplifier provider list` shows all, and which of them can be used".to_owned())
@@ -127,32 +140,51 @@ impl InquiryError {
             }
             Self::Detect(error) => error.hint().map(str::to_owned),
             Self::Open(_) => None,
-            Self::Call(failed) => failed.hint(),
+            Self::Call(failed) => failed.hint(asker),
         }
+    }
+
+    /// Whether the time was up.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Call(failed) if failed.error.kind == Kind::Timeout)
     }
 }
 
 impl FailedCall {
-    fn hint(&self) -> Option<String> {
-        let variables: Vec<_> =
-            self.info.credential_env_vars.iter().map(|name| format!("`{name}`")).collect();
-        let place = self.info.defaults.get("base_url").and_then(Value::as_str).unwrap_or("its place");
-        let name = &self.info.id;
-        Some(match self.error.kind {
-            Kind::Authentication => {
+    fn hint(&self, asker: Asker) -> Option<String> {
+        let variables: Vec<_> = self.variables.iter().map(|name| format!("`{name}`")).collect();
+        let place = self.place.as_deref().unwrap_or("its place");
+        let name = &self.name;
+        Some(match (self.error.kind, asker) {
+            (Kind::Authentication, _) if variables.is_empty() => {
+                format!("the service at {place} does not take the key; check `api_key` of its config")
+            }
+            (Kind::Authentication, _) => {
                 format!("the service at {place} does not take the key; check {}", variables.join(" or "))
             }
-            Kind::AccessDenied => "the key may not do this; ask for another model with `--model`".to_owned(),
-            Kind::NotFound => {
+            (Kind::AccessDenied, Asker::Command) => {
+                "the key may not do this; ask for another model with `--model`".to_owned()
+            }
+            (Kind::AccessDenied, Asker::Init) => "the key may not do this; take another model".to_owned(),
+            (Kind::NotFound, Asker::Command) => {
                 format!("`amplifier provider models {name}` lists the models; is {place} the right place?")
             }
-            Kind::Network => {
+            (Kind::NotFound, Asker::Init) => {
+                format!("is the name of the model right, and is {place} the right place?")
+            }
+            (Kind::Network, Asker::Command) => {
                 format!("is there a server at {place}? `--base-url` names another place")
             }
-            Kind::Timeout => "`--timeout SECONDS` waits longer".to_owned(),
-            Kind::RateLimit => "too many requests at once; try again later".to_owned(),
-            Kind::QuotaExceeded => "the account has nothing left; look at its billing page".to_owned(),
-            Kind::ProviderUnavailable => "the service has trouble of its own; try again later".to_owned(),
+            (Kind::Network, Asker::Init) => format!("is there a server at {place}?"),
+            (Kind::Timeout, Asker::Command) => "`--timeout SECONDS` waits longer".to_owned(),
+            (Kind::Timeout, Asker::Init) => {
+                format!("is {place} the right place? `amplifier init --no-test` asks nobody")
+            }
+            (Kind::RateLimit, _) => "too many requests at once; try again later".to_owned(),
+            (Kind::QuotaExceeded, _) => "the account has nothing left; look at its billing page".to_owned(),
+            (Kind::ProviderUnavailable, _) => {
+                "the service has trouble of its own; try again later".to_owned()
+            }
             _ => return None,
         })
     }
@@ -207,6 +239,10 @@ struct Asked {
     module: ModuleId,
     provider: Arc<dyn Provider>,
     info: ProviderInfo,
+    /// What it is called where it was named.
+    name: String,
+    /// Where its key comes from.
+    variables: Vec<String>,
 }
 
 impl Asked {
@@ -231,9 +267,18 @@ impl Asked {
         if let Some(lack) = lack::unset(&spec, environment) {
             return Err(InquiryError::NotUsable { module, reason: lack.to_string() });
         }
-        let looked = Looked::to_ask(spec, environment).await?;
+        let name = spec.instance_id.clone().unwrap_or_else(|| connect::short(&module).to_owned());
+        let looked = Looked::to_ask(spec.clone(), environment).await?;
         match looked.first() {
-            Ok(provider) => Ok(Self { info: provider.info(), looked, module, provider }),
+            Ok(provider) => {
+                let info = provider.info();
+                let variables = match failure::key_variable(Some(&spec), &info, environment) {
+                    Some(variable) => vec![variable],
+                    None if spec.config.contains_key("api_key") => Vec::new(),
+                    None => info.credential_env_vars.clone(),
+                };
+                Ok(Self { info, looked, module, provider, name, variables })
+            }
             Err(reason) => {
                 looked.close().await;
                 Err(InquiryError::NotUsable { module, reason })
@@ -246,9 +291,10 @@ impl Asked {
     }
 
     async fn close<T>(self, result: Result<T, LlmError>) -> Result<T, InquiryError> {
+        let place = self.told("base_url").and_then(|place| failure::shown(&place));
         self.looked.close().await;
-        let info = self.info;
-        result.map_err(|error| InquiryError::Call(Box::new(FailedCall { error, info })))
+        let (name, variables) = (self.name, self.variables);
+        result.map_err(|error| InquiryError::Call(Box::new(FailedCall { error, name, place, variables })))
     }
 }
 

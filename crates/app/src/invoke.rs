@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 mod input;
 
-pub use input::{InputError, read_input};
+pub use input::InputError;
 
 use crate::files::FileError;
 use crate::open::OpenSession;
@@ -27,8 +27,12 @@ pub enum InvokeError {
     #[error("there is no tool `{name}` in this session{}", did_you_mean(near))]
     Unknown { name: String, near: Vec<String> },
     /// The input does not fit the tool.
-    #[error(transparent)]
-    Input(#[from] InputError),
+    #[error("{source}")]
+    Input {
+        name: String,
+        #[source]
+        source: InputError,
+    },
     /// A hook or a person said no.
     #[error("`{name}` was refused: {reason}")]
     Denied { name: String, reason: String },
@@ -49,12 +53,12 @@ pub enum InvokeError {
 
 impl InvokeError {
     /// What the person can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Unknown { .. } => Some("`amplifier tool list` shows the tools of the same plan"),
-            Self::Input(_) => Some("`amplifier tool info NAME` shows what it takes"),
+            Self::Unknown { .. } => Some("`amplifier tool list` shows the tools of the same plan".to_owned()),
+            Self::Input { name, .. } => Some(format!("`amplifier tool info {name}` shows what it takes")),
             Self::Denied { .. } => {
-                Some("`--approve all` answers what gates ask; what a rule denies stays denied")
+                Some("`--approve all` answers what gates ask; what a rule denies stays denied".to_owned())
             }
             _ => None,
         }
@@ -77,11 +81,20 @@ pub fn find(opened: &OpenSession, name: &str) -> Result<ToolSpec, InvokeError> {
     }
 }
 
+/// What to call a tool with: `NAME=VALUE` words on top of a JSON object.
+pub fn read_input(tool: &ToolSpec, json: Option<&str>, words: &[String]) -> Result<Value, InvokeError> {
+    input::read_input(tool, json, words).map_err(unfit(&tool.name))
+}
+
+fn unfit(name: &str) -> impl FnOnce(InputError) -> InvokeError {
+    move |source| InvokeError::Input { name: name.to_owned(), source }
+}
+
 /// Calls a tool. What the tool itself reports, good or bad, is the result.
 pub async fn invoke(opened: &OpenSession, name: &str, input: Value) -> Result<ToolResult, InvokeError> {
     let at = opened.session.coordinator();
     let spec = find(opened, name)?;
-    input::check(&spec, &input)?;
+    input::check(&spec, &input).map_err(unfit(name))?;
     let pre = ToolPre {
         tool_name: name.to_owned(),
         tool_input: input,

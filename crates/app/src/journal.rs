@@ -14,6 +14,7 @@ mod line;
 mod lines;
 mod peek;
 mod recover;
+mod secrets;
 mod sink;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
@@ -31,6 +32,7 @@ pub use lines::{MAX_LINE, RecordReader};
 pub use peek::{Peek, Peeker};
 pub use recover::{Reach, Repair, Verified, verify};
 pub(crate) use recover::{reach, settle, was_cut};
+pub use secrets::Secrets;
 
 use crate::files::{FileError, create_private_dir, private, sweep_temps};
 use crate::paths::SessionFolder;
@@ -50,6 +52,7 @@ const FULL_BYTES: usize = 16 * 1024 * 1024;
 /// failed write is unknown until the journal is opened again.
 pub struct FileJournal {
     shared: Arc<Shared>,
+    secrets: Secrets,
 }
 
 /// How far a journal is durable, as long as it is open.
@@ -117,7 +120,14 @@ impl FileJournal {
             unsynced: recovered.len > 0,
             unnamed: true,
         };
-        Ok((Self { shared: Arc::new(Shared::new(sink, recovered.last_seq)) }, opened))
+        let shared = Arc::new(Shared::new(sink, recovered.last_seq));
+        Ok((Self { shared, secrets: Secrets::default() }, opened))
+    }
+
+    /// The same journal, which writes none of these values down.
+    #[must_use]
+    pub fn hiding(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Whoever wants to know how far the journal is durable, without keeping it open.
@@ -135,6 +145,7 @@ impl FileJournal {
 impl Journal for FileJournal {
     fn append(&self, record: &Record) -> Result<(), JournalError> {
         let body = line::body_text(&record.body).map_err(|error| refusal(&error))?;
+        let body = self.secrets.hide(&record.body, body).map_err(|error| refusal(&error))?;
         let (body, blobs) = fold::fold(body);
         let line = line::write(record, &body);
         let waiting = {

@@ -38,6 +38,22 @@ impl KeyPlace {
     }
 }
 
+/// What is amiss with the stored keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// Others can read them.
+    Open(String),
+    /// A key, or where they are, cannot be read.
+    Unreadable(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Open(told) | Self::Unreadable(told)) = self;
+        f.write_str(told)
+    }
+}
+
 /// Why keys cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -93,7 +109,7 @@ pub struct Keys {
 struct Seen {
     kept: Option<Kept>,
     found: BTreeMap<String, String>,
-    problems: Vec<String>,
+    problems: Vec<Problem>,
 }
 
 #[derive(Clone, Default)]
@@ -141,7 +157,8 @@ impl Keys {
                 Some(value)
             }
             Err(error) => {
-                let problem = format!("`{name}` is in the keyring and cannot be read: {error}");
+                let problem =
+                    Problem::Unreadable(format!("`{name}` is in the keyring and cannot be read: {error}"));
                 let mut seen = self.seen();
                 if !seen.problems.contains(&problem) {
                     seen.problems.push(problem);
@@ -151,13 +168,19 @@ impl Keys {
         }
     }
 
+    /// The keys that nobody needs to be asked for.
+    pub(crate) fn values_at_hand(&self) -> Vec<String> {
+        let in_file = self.kept().file.into_values();
+        in_file.chain(self.seen().found.values().cloned()).collect()
+    }
+
     /// Whether looking for a key may take as long as a person takes.
     pub(crate) fn asks_keyring(&self, name: &str) -> bool {
         self.kept().keyring.iter().any(|known| known == name) && !self.seen().found.contains_key(name)
     }
 
     /// What went wrong so far.
-    pub fn problems(&self) -> Vec<String> {
+    pub fn problems(&self) -> Vec<Problem> {
         self.seen().problems.clone()
     }
 
@@ -252,18 +275,19 @@ impl Keys {
         let mut kept = Kept::default();
         match read_file(&self.file, MOST_BYTES) {
             Ok(text) => kept.file = lines(&text.unwrap_or_default()),
-            Err(error) => seen.problems.push(amplifier_core::error::chain(&error)),
+            Err(error) => seen.problems.push(unreadable(&error)),
         }
-        seen.problems.extend(open_to_others(&self.file));
+        seen.problems.extend(open_to_others(&self.file).map(Problem::Open));
         match read_file(&self.names, MOST_BYTES) {
             Ok(None) => {}
             Ok(Some(text)) => match serde_json::from_str(&text) {
                 Ok(names) => kept.keyring = names,
                 Err(error) => {
-                    seen.problems.push(format!("`{}` is no list of names: {error}", self.names.display()))
+                    let told = format!("`{}` is no list of names: {error}", self.names.display());
+                    seen.problems.push(Problem::Unreadable(told));
                 }
             },
-            Err(error) => seen.problems.push(amplifier_core::error::chain(&error)),
+            Err(error) => seen.problems.push(unreadable(&error)),
         }
         seen.kept = Some(kept.clone());
         kept
@@ -278,6 +302,10 @@ impl From<FileError> for KeysError {
     fn from(error: FileError) -> Self {
         Self::Settings(error.into())
     }
+}
+
+fn unreadable(error: &SettingsError) -> Problem {
+    Problem::Unreadable(amplifier_core::error::chain(error))
 }
 
 /// A file of keys is for its owner alone, whoever made it.
@@ -374,7 +402,11 @@ mod tests {
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
         let open = keys(dir.path());
         assert_eq!(open.find("A_KEY").as_deref(), Some("one"));
-        assert!(open.problems().concat().contains("mode 644"), "{:?}", open.problems());
+        assert!(
+            matches!(open.problems().as_slice(), [Problem::Open(told)] if told.contains("mode 644")),
+            "{:?}",
+            open.problems()
+        );
     }
 
     #[test]

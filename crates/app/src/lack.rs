@@ -9,10 +9,12 @@ use amplifier_core::redact::names_a_secret;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use serde_json::Value;
 
+use crate::catalog;
 use crate::connect;
 use crate::detect::{DetectError, why_not};
 use crate::env::Environment;
 use crate::expand::EnvExpander;
+use crate::plain;
 use crate::settings::{Configured, Settings};
 
 /// Why a provider cannot be used.
@@ -35,9 +37,12 @@ pub enum Lack {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unset { variable, pointer } if variable.starts_with(plain::PREFIX) => {
+                let key = key(pointer);
+                write!(f, "its `{key}` stood in plain text, which is not kept, and stands there no more")
+            }
             Self::Unset { variable, pointer } => {
-                let key = pointer.trim_start_matches('/').replace('/', ".");
-                write!(f, "`{variable}`, which its `{key}` names, is not set")
+                write!(f, "`{variable}`, which its `{}` names, is not set", key(pointer))
             }
             Self::Declined { reason } => f.write_str(reason),
         }
@@ -48,6 +53,10 @@ impl Lack {
     /// What the person can do about it.
     pub fn cure(&self) -> String {
         match self {
+            Self::Unset { variable, .. } if variable.starts_with(plain::PREFIX) => format!(
+                "write `${{NAME}}` in its place, as `amplifier provider add TYPE --key-from-env NAME` does, and begin anew; \
+                 or set `{variable}` for this one"
+            ),
             Self::Unset { variable, pointer } if is_key(pointer) => format!(
                 "set `{variable}`, or keep a key with `amplifier init`; `amplifier provider add` connects another provider"
             ),
@@ -68,6 +77,11 @@ impl Lack {
             Self::Declined { .. } => None,
         }
     }
+}
+
+/// A key of a config as people write it.
+fn key(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".")
 }
 
 fn is_key(pointer: &str) -> bool {
@@ -93,6 +107,21 @@ pub async fn of(spec: &ModuleSpec, environment: &Environment) -> Result<Option<L
         Some(lack) => Ok(Some(lack)),
         None => Ok(why_not(spec, environment).await?.map(|reason| Lack::Declined { reason })),
     }
+}
+
+/// The same of a provider that the settings name. A module that is not built in needs a source, from its entry or elsewhere
+/// in the settings.
+pub async fn of_configured(
+    entry: &Configured,
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<Option<Lack>, DetectError> {
+    let module = &entry.spec.module;
+    let has_source = entry.spec.source.is_some() || settings.has_source(module.as_str());
+    if catalog::module(module.as_str()).is_none() && !has_source {
+        return Ok(Some(Lack::Declined { reason: catalog::unknown(module.as_str()).to_string() }));
+    }
+    of(&entry.spec, environment).await
 }
 
 /// No provider of a plan can be asked, since a variable is not set. It is known before anything is opened.

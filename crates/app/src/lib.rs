@@ -31,6 +31,7 @@ pub mod open;
 pub mod output;
 pub mod overrides;
 pub mod paths;
+pub mod plain;
 pub mod prepare;
 pub mod profiles;
 pub mod project;
@@ -43,6 +44,7 @@ pub mod settings;
 pub mod shelf;
 pub mod spawn;
 pub mod store;
+pub mod telling;
 pub mod toolbox;
 pub mod turns;
 pub mod updates;
@@ -58,6 +60,7 @@ pub use amplifier_core::canonical::{PlanHash, plan_hash};
 pub use amplifier_core::contracts::{
     ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem, ModuleSourceResolver, Prompt, TurnError,
 };
+pub use amplifier_core::error::{causes, chain};
 pub use amplifier_core::redact::redact;
 pub use amplifier_core::report::{LoadEntry, LoadOutcome};
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};

@@ -51,7 +51,7 @@ impl Access {
     pub fn new(home: Home, environment: Environment, base: impl Into<PathBuf>) -> Self {
         Self {
             home,
-            environment,
+            environment: environment.with_plain(),
             base: base.into(),
             settings: Arc::default(),
             freshness: Freshness::default(),

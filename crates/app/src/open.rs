@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_bundle::mention::{FailedMention, Speaker};
+use amplifier_core::cancel::CancelToken;
 use amplifier_core::clock::Clock;
 use amplifier_core::contracts::{
     ApprovalSystem, Capability, DisplayMessage, DisplaySystem, ModuleSourceResolver,
@@ -11,6 +12,7 @@ use amplifier_core::contracts::{
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::ledger::EARLIER;
 use amplifier_core::loader::Loader;
+use amplifier_core::redact::names_a_secret;
 use amplifier_core::session::{Session, SessionBuilder, Strictness};
 use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::event::{SessionDescribed, SessionOrigin};
@@ -30,7 +32,7 @@ use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::journal::{DurableMark, FileJournal, Owner, Repair};
+use crate::journal::{DurableMark, FileJournal, Owner, Repair, Secrets};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{PromptParts, PromptedContext, SystemPrompt};
@@ -79,6 +81,8 @@ pub struct OpenRequest {
     pub lock: Option<Arc<BundleLock>>,
     /// What the plan comes from; kept with the session. Nothing when a session goes on with its own plan.
     pub origin: Option<SessionOrigin>,
+    /// Gives up opening when it asks to stop at once; a session that is open has its own.
+    pub cancel: CancelToken,
 }
 
 /// Which session to open.
@@ -126,10 +130,11 @@ pub fn find_home(flag: Option<PathBuf>, environment: &Environment) -> Result<Hom
 pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     let store = SessionStore::new(request.home);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let environment = request.environment.with_plain();
     let surroundings = Surroundings {
         working_dir: request.working_dir,
-        user_home: request.environment.get(env::HOME).map(PathBuf::from),
-        environment: request.environment.clone(),
+        user_home: environment.get(env::HOME).map(PathBuf::from),
+        environment: environment.clone(),
         display: request.display,
         strictness: request.strictness,
     };
@@ -144,12 +149,13 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     };
     // A plan that was kept before credentials were hidden is kept without them from now on.
     kept.plan = credentials.hide_plan(kept.plan);
+    environment.learn(credentials.plain());
     let kept = match is_own && !kept.is_new && request.lock.is_none() {
         true => kept.under_its_lock()?,
         false => Kept { lock: request.lock, ..kept },
     };
     let resolver = request.resolver.or_else(|| {
-        let sources = sources(store.home(), &request.environment, &surroundings.working_dir)
+        let sources = sources(store.home(), &environment, &surroundings.working_dir)
             .with_written(credentials.written().clone());
         let sources = match &kept.lock {
             Some(lock) => sources.with_lock(Arc::clone(lock)),
@@ -157,10 +163,10 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         };
         resolver::for_plan(&kept.plan, sources, store.home())
     });
-    let loader =
-        Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(request.environment)));
+    let loader = Loader::new().finder(Arc::new(BuiltIns)).expander(Arc::new(EnvExpander::new(environment)));
     let mut builder =
         SessionBuilder::new(kept.plan.clone(), Arc::new(loader), clock).session_id(kept.id.clone());
+    builder = builder.unless_cancelled(request.cancel);
     if let Some(approval) = request.approval {
         builder = builder.approval(approval);
     }
@@ -199,7 +205,9 @@ pub(crate) async fn open_child(
     let store = nest.store.clone();
     let kept = match plan {
         ChildPlan::New(plan) => {
-            let plan = Credentials::default().hide_plan(*plan);
+            let mut credentials = Credentials::default();
+            let plan = credentials.hide_plan(*plan);
+            nest.surroundings.environment.learn(credentials.plain());
             Kept::create(&store, id, plan, Some(parts))?
         }
         ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
@@ -227,6 +235,16 @@ struct Standing {
     origin: Option<SessionOrigin>,
 }
 
+/// The keys that are known here: those that modules may ask for, those that stand in plain text, and those that the
+/// providers of the plan name.
+fn secrets(plan: &MountPlan, environment: &Environment) -> Secrets {
+    let named = plan.providers.iter().flat_map(|entry| &entry.config);
+    let named = named.filter(|(key, _)| names_a_secret(key)).filter_map(|(_, value)| value.as_str());
+    let variables = named.filter_map(|text| text.trim().strip_prefix("${")?.strip_suffix('}'));
+    let values = variables.filter_map(|name| environment.get(name.split(':').next().unwrap_or(name)));
+    Secrets::new(values.chain(environment.known_secrets()))
+}
+
 /// Gives a session its journal, its capabilities and its prompt, and opens it.
 async fn furnish(
     mut builder: SessionBuilder,
@@ -237,7 +255,9 @@ async fn furnish(
 ) -> Result<OpenSession, AppError> {
     let owner = Owner::this_process("amplifier", SystemClock::default().now());
     let (journal, opened) = kept.take(owner)?;
+    let journal = journal.hiding(secrets(&kept.plan, &surroundings.environment));
     let Kept { id, plan, folder, parts, is_new, .. } = kept;
+    let begun = Begun(is_new.then(|| folder.clone()));
     let mut rebuilt = false;
     if !is_new {
         let damaged = are_damaged(&folder);
@@ -271,15 +291,8 @@ async fn furnish(
         }
         (Err(error), _) => Err(AppError::Open(Box::new(error))),
     };
-    let session = match session {
-        Ok(session) => session,
-        Err(error) => {
-            if is_new {
-                discard(&folder);
-            }
-            return Err(error);
-        }
-    };
+    let session = session?;
+    begun.keep();
     if *prompt.parts() != PromptParts::default() {
         let (prompt, coordinator) = (Arc::clone(&prompt), session.coordinator().clone());
         session.coordinator().wrap_context(|inner| Arc::new(PromptedContext { prompt, inner, coordinator }));
@@ -291,6 +304,21 @@ async fn furnish(
     let nest = Arc::new(Nest { session: session.clone(), store, surroundings, prompt, depth, tap });
     door.lead_to(&nest);
     Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest, durable })
+}
+
+/// A folder that was made for a session; it is gone again unless the session opens, also when opening is given up.
+struct Begun(Option<SessionFolder>);
+
+impl Begun {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.iter().for_each(discard);
+    }
 }
 
 /// Writes down what the plan does not say: where the session was begun, and what from.

@@ -11,9 +11,10 @@ use amplifier_protocol::locate::{Position, locate_nearest};
 use amplifier_protocol::mount_plan::{MountPlan, PlanError};
 use serde_json::Value;
 
-use crate::credentials::{self, Credentials};
+use crate::credentials::{self, Credentials, Hidden};
 use crate::library::Access;
 use crate::open;
+use crate::plain::{self, Plain};
 use crate::resolver;
 use crate::settings::Settings;
 
@@ -104,7 +105,7 @@ impl PrepareError {
             Self::TooLarge { .. } => {
                 Some("a plan names modules; large texts belong into files that it mentions")
             }
-            Self::Json { .. } => Some("mend it at that place; `amplifier plan validate FILE` checks it"),
+            Self::Json { .. } => Some("mend it at that place"),
             Self::Invalid { .. } | Self::Plan { .. } => {
                 Some("`amplifier plan validate FILE` lists every check")
             }
@@ -138,7 +139,7 @@ impl PlanFile {
         let (mut credentials, mut hidden) = (Credentials::default(), Vec::new());
         credentials.hide_json(&mut value, "", &mut hidden);
         let mut validation = MountPlanValidator::validate(&value);
-        validation.checks.extend(hidden.into_iter().map(credential_check));
+        validation.checks.extend(hidden.into_iter().map(hidden_check));
         validation.checks.extend(numbers::checks(&text));
         let (path, settings) = (path.to_owned(), Arc::default());
         Ok(Self { path, validation, text, value, credentials, settings })
@@ -148,7 +149,13 @@ impl PlanFile {
     #[must_use]
     pub fn with_settings(mut self, settings: &Arc<Settings>) -> Self {
         self.settings = Arc::clone(settings);
+        self.credentials.plain_mut().extend(&settings.plain());
         self
+    }
+
+    /// The keys that stand in it in plain text.
+    pub fn plain(&self) -> &Plain {
+        self.credentials.plain()
     }
 
     /// The typed plan, if it passed its checks.
@@ -161,7 +168,8 @@ impl PlanFile {
         let mut plan = MountPlan::read(&self.value)
             .map_err(|source| PrepareError::Plan { path: self.path.clone(), source })?;
         self.settings.complete(&mut plan);
-        Ok(plan)
+        // What the settings gave may hold what the file did not.
+        Ok(self.credentials.clone().hide_plan(plan))
     }
 
     /// Where its modules come from, when that takes the credentials of addresses; else whoever opens a session knows.
@@ -199,9 +207,13 @@ impl PlanFile {
 }
 
 /// A check of our own: what the kernel gets holds no credential any more.
-fn credential_check(pointer: String) -> Check {
-    let message =
-        format!("the address holds a credential; it is used now and kept nowhere. {}", credentials::HINT);
-    let name = "source_credentials".to_owned();
-    Check { name, passed: false, message, severity: Severity::Warning, pointer }
+fn hidden_check(hidden: Hidden) -> Check {
+    let (name, pointer, message) = match hidden {
+        Hidden::Address { pointer } => {
+            let told = "the address holds a credential; it is used now and kept nowhere";
+            ("source_credentials", pointer, format!("{told}. {}", credentials::HINT))
+        }
+        Hidden::Plain { pointer, message } => ("plain_keys", pointer, format!("{message}. {}", plain::HINT)),
+    };
+    Check { name: name.to_owned(), passed: false, message, severity: Severity::Warning, pointer }
 }

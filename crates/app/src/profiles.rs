@@ -140,7 +140,10 @@ fn ready(
     let mut plan = profiles.plan(id, PlanForm::Nested)?;
     access.settings.apply(&mut plan.plan);
     let mut notices = written_credentials(&plan.profile);
-    notices.extend(Credentials::default().hide_draft(&mut plan.plan));
+    let mut credentials = Credentials::default();
+    let hidden = credentials.hide_draft(&mut plan.plan);
+    notices.extend(hidden.into_iter().filter(|notice| !access.settings.tells(notice)));
+    access.environment.learn(credentials.plain());
     plan.profile.notices.append(&mut notices);
     let user_home = access.environment.get(env::HOME).map(PathBuf::from);
     let base = Base { home: user_home, ..Base::at(&access.base) };

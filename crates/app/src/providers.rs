@@ -1,6 +1,11 @@
-//! The provider a person asks for by name, put before those of a plan.
+//! The provider that a session asks, and the one a person asks for by name, put before those of a plan.
 
+use std::sync::Arc;
+
+use amplifier_core::contracts::Provider;
+use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::near_misses;
+use amplifier_modules::asked_provider;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use serde_json::{Value, json};
@@ -31,6 +36,12 @@ impl UnknownProvider {
 
 fn suggestion(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
+}
+
+/// The provider that a turn of this session asks, with the name it is mounted under: chosen as the loops choose it.
+pub fn asked(coordinator: &Coordinator) -> Option<(String, Arc<dyn Provider>)> {
+    let config = &coordinator.plan().session.orchestrator.config;
+    asked_provider(coordinator, config.get("default_provider").and_then(Value::as_str))
 }
 
 /// Makes a provider the first of a plan and the one that is asked: the entry that has the name, else a new one of the

@@ -96,6 +96,8 @@ pub enum RegistryError {
         "`{name}` is no name for a bundle: letters, digits, `-`, `_` and `.`, beginning with a letter or digit"
     )]
     Name { name: String },
+    #[error("the bundle `{uri}` does not say what it is called")]
+    Nameless { uri: String },
     #[error("the address `{uri}` holds a credential, which would be written to a file")]
     Credential { uri: String },
     #[error("no bundle is registered as `{name}`")]
@@ -117,6 +119,9 @@ impl RegistryError {
             Self::Busy { .. } => Some("wait for the other process, or end it"),
             Self::File(_) => Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to"),
             Self::Version { .. } => Some("a newer version of this program reads it"),
+            Self::Nameless { .. } => Some(
+                "`--name NAME` gives it a name; a bundle's own stands in its front matter, as `bundle: {name: notes}`",
+            ),
             Self::Name { .. } => Some("`--name NAME` registers it under another one"),
         }
     }

@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use amplifier_bundle::explain::Setting;
 use amplifier_bundle::home::{is_relative, normalize};
-use amplifier_bundle::node::{Mapping, Node, NodeValue, put};
+use amplifier_bundle::node::{Entry, Mapping, Node, NodeValue, mapping_to_json, put};
 use amplifier_bundle::notice::{Code, Notice, Severity};
 use amplifier_bundle::origin::{Place, SourceFile};
 use amplifier_bundle::plan::PlanDraft;
 use amplifier_bundle::yaml::{self, YamlLimits};
-use amplifier_protocol::mount_plan::ModuleSpec;
+use amplifier_protocol::ids::ModuleId;
+use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use amplifier_protocol::usage::Usd;
 
 mod apply;
@@ -40,7 +41,9 @@ pub use known::{KEYS, Known, Shape, schema};
 pub use show::{Origin, Row};
 pub(crate) use text::{change as change_file, read as read_file};
 
+use crate::credentials::Credentials;
 use crate::env::Environment;
+use crate::plain::Plain;
 
 /// The largest settings file that is read.
 const MOST_BYTES: u64 = 1 << 20;
@@ -159,6 +162,28 @@ impl Settings {
         &self.notices
     }
 
+    /// Whether a notice about a plan is one that the settings tell themselves: a key in plain text that stands in them.
+    pub(crate) fn tells(&self, notice: &Notice) -> bool {
+        let place = notice.place.as_ref().map(|place| self.layer_of(place));
+        notice.code == Code::BadValue && matches!(place, Some(Layer::File(_)))
+    }
+
+    /// The keys that stand in the files in plain text, by the names of the references that stand for them in a plan.
+    pub fn plain(&self) -> Plain {
+        let mut plan = MountPlan::new(ModuleId::fixed("loop-basic"), ModuleId::fixed("context-simple"));
+        plan.providers = self.providers().into_iter().map(|configured| configured.spec).collect();
+        let overrides = self.at("overrides").and_then(Node::as_map).into_iter().flatten();
+        let spec = |(module, entry): (&String, &Entry)| {
+            let mut spec = ModuleSpec::new(module.parse().ok()?);
+            spec.config = mapping_to_json(entry.node.at("config")?.as_map()?);
+            Some(spec)
+        };
+        plan.tools = overrides.filter_map(spec).collect();
+        let mut credentials = Credentials::default();
+        credentials.hide_plan(plan);
+        credentials.plain().clone()
+    }
+
     /// The value at a path with dots; a number leads into a list.
     pub fn at(&self, path: &str) -> Option<&Node> {
         let mut words = path.split('.');
@@ -253,6 +278,13 @@ impl Settings {
             Some(Configured { spec, layer: self.layer_of(&place), place })
         };
         items.iter().filter_map(configured).collect()
+    }
+
+    /// Whether something in the settings says where a module comes from.
+    pub(crate) fn has_source(&self, module: &str) -> bool {
+        let section = |path: &str| self.at(path).and_then(Node::as_map).and_then(|map| map.get(module));
+        let over = section("overrides").and_then(|entry| entry.node.at("source"));
+        over.or(section("sources.modules").map(|entry| &entry.node)).is_some_and(|source| !source.is_null())
     }
 
     /// Where a value of a provider's config stands, by its JSON pointer; where the entry stands when nothing is there.

@@ -1,12 +1,16 @@
-//! What a front end wants to know of a turn beside its answer: how the loop says it ended and what was not allowed.
+//! What a front end wants to know of a turn beside its answer: what it came to, how the loop says it ended and what was not
+//! allowed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use amplifier_core::contracts::TurnError;
+use amplifier_core::session::{ExecuteError, Session};
 use amplifier_protocol::event::{ApprovalDenied, Event, OrchestratorComplete, TurnStatus};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::message::{Message, Role};
 use amplifier_protocol::record::{Record, RecordBody};
 use amplifier_protocol::run::DeniedCall;
+use amplifier_protocol::status::SessionState;
 
 use crate::journal::RecordReader;
 use crate::open::RecordTap;
@@ -63,6 +67,40 @@ impl RecordTap for TurnWatch {
             _ => {}
         }
     }
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// To an answer.
+    Answered,
+    /// A hook did not allow it; what it gave says so and is no answer.
+    Denied,
+    /// What it might use was used up.
+    LimitReached,
+    /// It was stopped before its end.
+    Stopped,
+    Failed,
+}
+
+impl Outcome {
+    /// What the last turn of a session came to; nothing as its result means that it had to be left.
+    pub fn of(result: Option<&Result<String, ExecuteError>>, session: &Session, watch: &TurnWatch) -> Self {
+        match result {
+            None => Self::Stopped,
+            Some(_) if session.status().status == SessionState::Cancelled => Self::Stopped,
+            Some(Err(ExecuteError::Turn(TurnError::Limit(_)))) => Self::LimitReached,
+            Some(Err(_)) => Self::Failed,
+            Some(Ok(_)) if watch.status() == Some(TurnStatus::Denied) => Self::Denied,
+            Some(Ok(_)) => Self::Answered,
+        }
+    }
+}
+
+/// The text that a turn came to, where that is an answer: a denial is none.
+pub fn answer<E>(result: &Result<String, E>, watch: &TurnWatch) -> Option<String> {
+    let answer = result.as_ref().ok()?;
+    (watch.status() != Some(TurnStatus::Denied)).then(|| answer.clone())
 }
 
 /// Whether the last turn of a session came to its end, so that there is nothing to go on with. One that was stopped, failed,

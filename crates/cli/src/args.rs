@@ -35,7 +35,9 @@ pub use plan::{
 pub use profile::{
     CollectionCommand, CompileArgs, MountArgs, ProfileArgs, ProfileCommand, ProfileListArgs, SyncArgs,
 };
-pub use provider::{ProviderAddArgs, ProviderAskArgs, ProviderCommand, ProviderListArgs, ProviderRemoveArgs};
+pub use provider::{
+    ProviderAddArgs, ProviderAskArgs, ProviderCommand, ProviderListArgs, ProviderRemoveArgs, ProviderSetArgs,
+};
 pub use session::{
     ContinueArgs, ExportFormat, ResumeArgs, SessionCleanupArgs, SessionCommand, SessionDeleteArgs,
     SessionExportArgs, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,

@@ -17,9 +17,13 @@ use crate::render;
 /// How many lines may be typed ahead.
 const TYPED: usize = 64;
 
+/// The terminal that a process belongs to, whatever its standard input is.
+const TERMINAL: &str = "/dev/tty";
+
 /// A person at a terminal.
 pub struct Terminal {
-    lines: Mutex<mpsc::Receiver<String>>,
+    /// What is typed, from the first question on: what was typed before it is for the shell.
+    lines: Mutex<Option<mpsc::Receiver<String>>>,
     /// What relative paths of calls are relative to.
     folder: PathBuf,
 }
@@ -27,20 +31,26 @@ pub struct Terminal {
 impl Terminal {
     /// The terminal of this process, if a person sits there: one that can be read, and standard error on it.
     pub fn find(folder: PathBuf) -> Option<Self> {
-        if !std::io::stderr().is_terminal() {
-            return None;
-        }
-        let source: Box<dyn BufRead + Send> = if std::io::stdin().is_terminal() {
-            Box::new(BufReader::new(std::io::stdin()))
-        } else {
-            // Standard input is taken; the terminal itself can still be read.
-            Box::new(BufReader::new(File::open("/dev/tty").ok()?))
-        };
-        let (sender, lines) = mpsc::channel(TYPED);
-        // A thread of its own, which ends with the process: reading a terminal cannot be cancelled.
-        std::thread::Builder::new().name("terminal".to_owned()).spawn(move || read(source, &sender)).ok()?;
-        Some(Self { lines: Mutex::new(lines), folder })
+        let is_there = std::io::stdin().is_terminal() || File::open(TERMINAL).is_ok();
+        (std::io::stderr().is_terminal() && is_there).then(|| Self { lines: Mutex::new(None), folder })
     }
+}
+
+/// Begins to read what is typed from now on.
+fn listen() -> std::io::Result<mpsc::Receiver<String>> {
+    let source: Box<dyn BufRead + Send> = if std::io::stdin().is_terminal() {
+        forget_typed(std::io::stdin())?;
+        Box::new(BufReader::new(std::io::stdin()))
+    } else {
+        // Standard input is taken; the terminal itself can still be read.
+        let terminal = File::open(TERMINAL)?;
+        forget_typed(&terminal)?;
+        Box::new(BufReader::new(terminal))
+    };
+    let (sender, lines) = mpsc::channel(TYPED);
+    // A thread of its own, which ends with the process: reading a terminal cannot be cancelled.
+    std::thread::Builder::new().name("terminal".to_owned()).spawn(move || read(source, &sender))?;
+    Ok(lines)
 }
 
 fn read(source: Box<dyn BufRead + Send>, sender: &mpsc::Sender<String>) {
@@ -63,6 +73,15 @@ impl Asker for Terminal {
         });
         // What would be changed is shown as far as it can be told; the whole call stands in the question.
         let changes = looked.await.unwrap_or_default();
+        let unavailable = |message: String| ApprovalError::Unavailable { message };
+        let lines = match &mut *lines {
+            Some(lines) => lines,
+            none => {
+                let begun =
+                    listen().map_err(|error| unavailable(format!("the terminal cannot be read: {error}")))?;
+                none.insert(begun)
+            }
+        };
         // What was typed before the question was asked is no answer to it.
         while lines.try_recv().is_ok() {}
         if !changes.trim().is_empty() {
@@ -73,13 +92,26 @@ impl Asker for Terminal {
         loop {
             render::ask(&keys(lasting.as_ref()));
             let Some(line) = lines.recv().await else {
-                return Err(ApprovalError::Unavailable { message: "the terminal was closed".to_owned() });
+                return Err(unavailable("the terminal was closed".to_owned()));
             };
-            if let Some(answer) = answer(&line, lasting.as_ref()) {
+            if let Some(answer) = Answer::read(&line, lasting.as_ref()) {
                 return Ok(answer);
             }
         }
     }
+}
+
+/// Drops what was typed before anything was asked.
+#[cfg(unix)]
+fn forget_typed(terminal: impl std::os::fd::AsFd) -> std::io::Result<()> {
+    use rustix::termios::{QueueSelector, tcflush};
+
+    Ok(tcflush(terminal, QueueSelector::IFlush)?)
+}
+
+#[cfg(not(unix))]
+fn forget_typed<T>(_terminal: T) -> std::io::Result<()> {
+    Ok(())
 }
 
 /// What can be answered, and what an answer for longer covers.
@@ -93,34 +125,12 @@ fn keys(lasting: Option<&Grant>) -> String {
     }
 }
 
-/// What somebody means; nothing where it is not clear or not offered.
-fn answer(line: &str, lasting: Option<&Grant>) -> Option<Answer> {
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" => Some(Answer::Once),
-        "s" | "session" => lasting.map(|_| Answer::Session),
-        "a" | "always" => lasting.map(|_| Answer::Always),
-        "n" | "no" => Some(Answer::No),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clear_word_is_an_answer() {
-        let grant = Grant { tool: "t".to_owned(), input: None };
-        let answers = ["y", " YES ", "s", "always", "n"].map(|line| answer(line, Some(&grant)));
-        let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
-        assert_eq!(answers, expected.map(Some));
-        assert_eq!(["", "maybe", "yn"].map(|line| answer(line, Some(&grant))), [None, None, None]);
-    }
-
-    #[test]
-    fn what_is_not_offered_is_no_answer() {
-        let answers = ["s", "always", "y", "n"].map(|line| answer(line, None));
-        assert_eq!(answers, [None, None, Some(Answer::Once), Some(Answer::No)]);
+    fn what_is_not_offered_is_not_shown() {
         assert!(!keys(None).contains("always"));
     }
 }

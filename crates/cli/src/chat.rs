@@ -36,13 +36,13 @@ mod view;
 
 use complete::{Completion, Shared};
 use draft::{Draft, Meant};
-use editor::Setup;
+use editor::{Break, Setup};
 use input::{Input, Typed};
 pub use onlook::{Onlooker, Shown, Wire};
 pub use paint::Colour;
 use paint::{Hue, Line, Margin, Span, Style, wrap};
 use screen::{Face, Screen};
-use seat::{Move, Seat};
+use seat::{Arrival, Farewell, Move, Seat};
 use slash::Said;
 use view::{Memory, Thinking};
 
@@ -77,14 +77,14 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         _ => Thinking::Folded,
     };
     let unread = Arc::new(Notify::new());
-    let stops = match Stops::listen(None, Arc::clone(&unread)) {
+    let mut stops = match Stops::listen(None, Arc::clone(&unread)) {
         Ok(stops) => stops,
         Err(error) => {
             render::error(&error, None);
             return Exit::Failure;
         }
     };
-    let seat = match Seat::take(args, resumed, access, face).await {
+    let seat = match Seat::take(args, resumed, access, face, &mut stops).await {
         Ok(seat) => seat,
         Err(exit) => return exit,
     };
@@ -104,7 +104,19 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         home: seat.home().clone(),
         scope: seat.scope(),
     };
-    let input = Input::open(face, Setup { history, completion, colour });
+    let input = match Input::open(face, Setup { history, completion, colour }) {
+        Ok(input) => input,
+        Err(error) => {
+            render::note(&format!("error: nothing can be read: there is no thread for it: {error}"));
+            render::note("  hint: `ulimit -u` says how many there may be; end something else first");
+            seat.close()
+                .await
+                .problems
+                .iter()
+                .for_each(|problem| render::note(&format!("warning: {problem}")));
+            return Exit::Failure;
+        }
+    };
     let mut chat = Chat {
         screen,
         input,
@@ -131,16 +143,19 @@ impl Chat {
             match self.round().await {
                 Next::Prompt => {}
                 Next::Leave(exit) => break exit,
-                Next::Go(to) => match self.seat.go(*to).await {
-                    Ok((seat, outcome)) => {
+                Next::Go(to) => match self.seat.go(*to, &mut self.stops).await {
+                    Ok((seat, arrival)) => {
                         self.seat = seat;
-                        self.arrive(outcome);
+                        self.arrive(arrival);
                     }
-                    Err(error) => {
+                    Err(lost) => {
                         self.screen.clear();
                         self.input.close();
-                        render::error(&error, error.hint().as_deref());
-                        return Exit::Failure;
+                        if let Some(error) = &lost.error {
+                            render::error(error, error.hint().as_deref());
+                        }
+                        tell(&mut self.screen, lost.farewell);
+                        return lost.exit;
                     }
                 },
             }
@@ -169,6 +184,11 @@ impl Chat {
                     self.say(&format!("error: {error}"), Style::of(Hue::Red));
                     return Next::Leave(Exit::Failure);
                 }
+                Typed::Refused(why) => {
+                    self.say(&format!("error: {why}"), Style::of(Hue::Red));
+                    self.exit = Exit::Usage;
+                    return Next::Prompt;
+                }
                 // Only while a turn runs.
                 Typed::Key(_) | Typed::Paste(_) | Typed::Rested => continue,
             };
@@ -188,23 +208,31 @@ impl Chat {
     }
 
     /// Says what came of going elsewhere.
-    fn arrive(&mut self, outcome: Result<String, String>) {
-        match outcome {
+    fn arrive(&mut self, arrival: Arrival) {
+        for problem in arrival.problems {
+            self.say(&format!("warning: {problem}"), Style::of(Hue::Yellow));
+        }
+        match arrival.outcome {
             Ok(told) => {
                 self.known.set(self.seat.known());
-                let failed: Vec<String> =
-                    self.seat.opened.session.report().failed().map(ToString::to_string).collect();
-                for entry in failed {
-                    self.say(&format!("not loaded: {entry}"), Style::of(Hue::Red));
-                }
                 self.say(&told, Style::of(Hue::Green));
             }
             Err(reason) => {
-                self.exit = Exit::Failure;
+                self.exit = arrival.exit;
                 self.say(&format!("error: {reason}"), Style::of(Hue::Red));
                 self.say("the session goes on as it was", Style::DIM);
             }
         }
+    }
+
+    /// What comes of a stop outside a turn: where somebody can go on, an interrupt ends only what was being done.
+    fn stopped(&mut self, stop: Stop) -> Next {
+        self.exit = stop.exit();
+        if stop != Stop::Interrupt || self.screen.face() == Face::Pipe {
+            return Next::Leave(stop.exit());
+        }
+        self.say(stop.reason(), Style::of(Hue::Yellow));
+        Next::Prompt
     }
 
     /// The next line: one that waits, else one from the person.
@@ -230,27 +258,44 @@ impl Chat {
             tokio::select! {
                 // What asks to stop comes first: a line that waits already must not begin another turn.
                 biased;
-                stop = self.stops.next() => {
-                    if stop == Stop::Interrupt {
-                        return Typed::Interrupt;
-                    }
-                    self.exit = stop.exit();
-                    return Typed::End;
-                }
+                stop = self.stops.next() => match self.asked_to(stop) {
+                    // The line says what came of it, as if Ctrl-C had been typed there.
+                    Typed::Interrupt if self.input.interrupt(Break::Interrupt) => {}
+                    typed => return typed,
+                },
                 typed = self.input.next() => match typed {
                     Typed::Key(_) | Typed::Paste(_) | Typed::Rested => {}
+                    Typed::Line(line) if self.input.was_too_late() => {
+                        self.draft.put(line);
+                        return Typed::Interrupt;
+                    }
                     typed => return typed,
                 },
             }
         }
     }
 
+    /// What something that asks to stop means at the prompt.
+    fn asked_to(&mut self, stop: Stop) -> Typed {
+        if stop == Stop::Interrupt {
+            return Typed::Interrupt;
+        }
+        self.exit = stop.exit();
+        Typed::End
+    }
+
     /// Takes the keys that were on their way when a turn ended: they belong to the next prompt. What is no key is given back.
     async fn settle(&mut self) -> Option<Typed> {
         let mut interrupted = None;
-        if self.input.rest() {
-            loop {
-                match self.input.next().await {
+        let mut resting = self.input.rest();
+        while resting {
+            tokio::select! {
+                biased;
+                stop = self.stops.next() => match self.asked_to(stop) {
+                    Typed::Interrupt => interrupted = Some(Typed::Interrupt),
+                    typed => return Some(typed),
+                },
+                typed = self.input.next() => match typed {
                     Typed::Key(key) => match self.draft.key(key) {
                         Meant::Line(line) => {
                             self.input.remember(&line);
@@ -261,9 +306,9 @@ impl Chat {
                         Meant::Nothing => {}
                     },
                     Typed::Paste(text) => self.draft.paste(&text),
-                    Typed::Rested => break,
+                    Typed::Rested => resting = false,
                     typed => return Some(typed),
-                }
+                },
             }
         }
         interrupted
@@ -298,21 +343,30 @@ impl Chat {
         self.screen.clear();
     }
 
-    /// Ends the session and says how to come back.
+    /// Ends the session and says how to come back. Who interrupts that does not wait for it.
     async fn leave(mut self) {
         self.screen.clear();
+        self.input.settle().await;
         self.input.close();
-        let farewell = self.seat.close().await;
-        let problems =
-            farewell.problems.into_iter().map(|problem| (format!("warning: {problem}"), Hue::Yellow));
-        let mut lines: Vec<Line> =
-            problems.map(|(text, hue)| vec![Span::new(text, Style::of(hue))]).collect();
-        if self.screen.face() != Face::Pipe {
-            lines.extend(farewell.hint.map(|hint| vec![Span::new(hint, Style::DIM)]));
-        }
-        self.screen.note(&lines);
-        self.screen.clear();
+        let id = self.seat.opened.session.id().clone();
+        let impatient = async { while self.stops.next().await != Stop::Interrupt {} };
+        let farewell = tokio::select! {
+            farewell = self.seat.close() => farewell,
+            () = impatient => Farewell::in_haste(&id),
+        };
+        tell(&mut self.screen, farewell);
     }
+}
+
+/// The last words.
+fn tell(screen: &mut Screen, farewell: Farewell) {
+    let problems = farewell.problems.into_iter().map(|problem| (format!("warning: {problem}"), Hue::Yellow));
+    let mut lines: Vec<Line> = problems.map(|(text, hue)| vec![Span::new(text, Style::of(hue))]).collect();
+    if screen.face() != Face::Pipe {
+        lines.extend(farewell.hint.map(|hint| vec![Span::new(hint, Style::DIM)]));
+    }
+    screen.note(&lines);
+    screen.clear();
 }
 
 /// An answer as the chat shows it, for a command that prints one on a terminal.

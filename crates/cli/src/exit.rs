@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+use amplifier_app::turns::Outcome;
+
+use crate::stop::Stop;
+
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -13,6 +17,8 @@ pub enum Exit {
     Usage,
     /// A hook, the person or a limit stood against it.
     Refused,
+    /// It looked for something new, and there is.
+    News,
     /// Its time was up.
     TimedOut,
     /// The terminal was closed.
@@ -26,6 +32,16 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// What a turn came to; what stopped it tells why.
+    pub fn of(outcome: Outcome, stopped: Option<Stop>) -> Self {
+        match outcome {
+            Outcome::Answered => Self::Success,
+            Outcome::Denied | Outcome::LimitReached => Self::Refused,
+            Outcome::Stopped => stopped.map_or(Self::Interrupted, Stop::exit),
+            Outcome::Failed => Self::Failure,
+        }
+    }
+
     /// The number. Those of signals are the shell's: 128 and the number of the signal.
     pub fn code(self) -> u8 {
         match self {
@@ -33,6 +49,7 @@ impl Exit {
             Self::Failure => 1,
             Self::Usage => 2,
             Self::Refused => 3,
+            Self::News => 100,
             Self::TimedOut => 124,
             Self::HungUp => 129,
             Self::Interrupted => 130,

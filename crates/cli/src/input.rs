@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Read};
 use std::time::Duration;
 
-use crate::render;
+use crate::render::{self, Remark};
 
 /// The most that is taken from standard input. No model reads more at once.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
@@ -23,8 +23,8 @@ pub enum InputError {
     Read(#[source] std::io::Error),
     #[error("standard input is not text: byte {at} is not UTF-8")]
     NotText { at: usize },
-    #[error("standard input holds more than {}, the most that can be piped in", render::bytes(MAX_BYTES))]
-    TooLarge,
+    #[error("standard input holds more than {}, the most that can be piped in", render::bytes(*most))]
+    TooLarge { most: u64 },
 }
 
 impl InputError {
@@ -35,7 +35,7 @@ impl InputError {
                 "convert text of another encoding, such as with `iconv -f LATIN1 -t UTF-8`; save what is no text to a file \
                  and ask the agent to look at that",
             ),
-            Self::TooLarge => Some("save it to a file and ask the agent to look at that file"),
+            Self::TooLarge { .. } => Some("save it to a file and ask the agent to look at that file"),
             Self::Read(_) => None,
         }
     }
@@ -68,29 +68,35 @@ pub async fn read(prompt: Option<String>) -> Result<Asked, InputError> {
         let prompt = prompt.ok_or(InputError::Nothing)?;
         return Ok(Asked { prompt, piped: None });
     }
-    let reading = tokio::task::spawn_blocking(|| {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes).map(|_| bytes)
-    });
+    let reading = tokio::task::spawn_blocking(|| read_text(MAX_BYTES));
     tokio::pin!(reading);
     // A pipe that nobody closes would be waited for in silence for ever.
-    let bytes = match tokio::time::timeout(PATIENCE, &mut reading).await {
+    let piped = match tokio::time::timeout(PATIENCE, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
-            render::note("note: waiting for the end of standard input; `</dev/null` leaves it out");
+            Remark::note("waiting for the end of standard input; `</dev/null` leaves it out").tell();
             reading.await
         }
     };
-    let bytes = bytes.map_err(std::io::Error::other).and_then(|read| read).map_err(InputError::Read)?;
-    join(prompt, bytes)
+    let piped = piped.map_err(|error| InputError::Read(std::io::Error::other(error)))??;
+    join(prompt, piped)
 }
 
-fn join(prompt: Option<String>, bytes: Vec<u8>) -> Result<Asked, InputError> {
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
-        return Err(InputError::TooLarge);
+/// All of standard input, if it is text and not more than so many bytes. Blocks until its end.
+pub fn read_text(most: u64) -> Result<String, InputError> {
+    text_of(std::io::stdin().lock(), most)
+}
+
+fn text_of(source: impl Read, most: u64) -> Result<String, InputError> {
+    let mut bytes = Vec::new();
+    source.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(InputError::Read)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > most {
+        return Err(InputError::TooLarge { most });
     }
-    let piped = String::from_utf8(bytes)
-        .map_err(|error| InputError::NotText { at: error.utf8_error().valid_up_to() })?;
+    String::from_utf8(bytes).map_err(|error| InputError::NotText { at: error.utf8_error().valid_up_to() })
+}
+
+fn join(prompt: Option<String>, piped: String) -> Result<Asked, InputError> {
     let piped = Some(piped).filter(|text| !text.trim().is_empty());
     match (prompt, piped) {
         (Some(prompt), piped) => Ok(Asked { prompt, piped }),
@@ -115,9 +121,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_prompt_is_refused() {
-        assert!(matches!(join(None, Vec::new()), Err(InputError::Empty)));
-        assert!(matches!(join(None, vec![b'a', 0xff]), Err(InputError::NotText { at: 1 })));
-        let huge = vec![b'a'; usize::try_from(MAX_BYTES).unwrap() + 1];
-        assert!(matches!(join(Some("x".to_owned()), huge), Err(InputError::TooLarge)));
+        assert!(matches!(join(None, String::new()), Err(InputError::Empty)));
+        assert!(matches!(text_of(&[b'a', 0xff][..], 9), Err(InputError::NotText { at: 1 })));
+        assert!(matches!(text_of(&b"abc"[..], 2), Err(InputError::TooLarge { most: 2 })));
+        assert_eq!(text_of(&b"ab"[..], 2).unwrap(), "ab");
     }
 }

@@ -6,11 +6,13 @@ use clap::{CommandFactory, FromArgMatches};
 
 mod args;
 mod ask;
+mod attend;
 mod chat;
 mod commands;
 mod exit;
 mod harmless;
 mod input;
+mod outlet;
 mod page;
 mod progress;
 mod question;
@@ -20,7 +22,7 @@ mod stop;
 use amplifier_app::env::{self, Environment};
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
-use render::{Manner, Palette, Tone};
+use render::{Manner, Palette, Remark, Tone};
 
 fn main() -> ExitCode {
     if is_version_asked() {
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
             if error.use_stderr() {
                 return Exit::Usage.into();
             }
-            render::printed(printed);
+            drop(render::heard(printed));
             return render::ending(Exit::Success).into();
         }
     };
@@ -47,8 +49,9 @@ fn main() -> ExitCode {
     if let Some(folder) = &args.cwd
         && let Err(error) = std::env::set_current_dir(folder)
     {
-        render::note(&format!("error: `{}` is no folder to work in: {error}", folder.display()));
-        render::note("  hint: `--cwd` names a folder that is there");
+        Remark::error(format!("`{}` is no folder to work in: {error}", folder.display()))
+            .hint("`--cwd` names a folder that is there")
+            .tell();
         return Exit::Usage.into();
     }
     render::ending(run(args)).into()
@@ -56,12 +59,13 @@ fn main() -> ExitCode {
 
 /// Tells where a flag belongs that stands before a command.
 fn refuse_misplaced(Misplaced { flag, command, place }: &Misplaced) -> Exit {
-    render::note(&format!("error: `--{flag}` stands before `{command}`, which does not see it there"));
-    render::note(&match place {
-        Some(place) => format!("  hint: write `amplifier {place} --{flag} …`"),
-        None => "  hint: leave it out: it is a flag of `amplifier` alone, which opens the chat, and of `run`"
-            .to_owned(),
-    });
+    Remark::error(format!("`--{flag}` stands before `{command}`, which does not see it there"))
+        .hint(match place {
+            Some(place) => format!("write `amplifier {place} --{flag} …`"),
+            None => "leave it out: it is a flag of `amplifier` alone, which opens the chat, and of `run`"
+                .to_owned(),
+        })
+        .tell();
     Exit::Usage
 }
 

@@ -42,7 +42,7 @@ impl Progress for Fetching {
         };
         since.told = Some(Instant::now());
         drop(known);
-        render::note(&format!("fetching `{}`: {text}", report.source));
+        render::aside(&format!("fetching `{}`: {text}", report.source));
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::harmless::plain;
 use crate::page;
 use crate::render;
 
@@ -143,16 +144,18 @@ pub fn agree(question: &str, usual: Usual) -> io::Result<bool> {
 
 /// Something the person should know before the next question.
 pub fn say(text: &str) -> io::Result<()> {
+    // What a server calls its models, for one, may be anything.
+    let text = plain(text);
     let text = match render::columns_aside() {
-        Some(columns) => page::broken(text, columns),
-        None => text.to_owned(),
+        Some(columns) => page::broken(&text, columns),
+        None => text,
     };
     writeln!(io::stderr().lock(), "{text}")
 }
 
 fn line(question: &str) -> io::Result<String> {
     let mut stderr = io::stderr().lock();
-    write!(stderr, "{question}")?;
+    write!(stderr, "{}", plain(question))?;
     stderr.flush()?;
     drop(stderr);
     let mut line = String::new();

@@ -3,16 +3,18 @@
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use amplifier_app::failure::Failure;
-use amplifier_app::{DisplayMessage, DisplaySystem};
+use amplifier_app::{DisplayMessage, DisplaySystem, causes};
 use amplifier_protocol::hook::MessageLevel;
 use async_trait::async_trait;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::exit::Exit;
 use crate::harmless::plain;
+use crate::outlet::{Outlet, Way};
 use crate::page;
 
 /// How much is told beside the answer.
@@ -51,6 +53,8 @@ static MANNER: OnceLock<Manner> = OnceLock::new();
 static LOST: AtomicBool = AtomicBool::new(false);
 /// Whether something was printed that nobody reads any more.
 static UNREAD: AtomicBool = AtomicBool::new(false);
+/// The queue of a command that listens while it prints, and who is told when nobody reads any more.
+static QUEUE: OnceLock<(Outlet, Arc<Notify>)> = OnceLock::new();
 /// The errors that were told, for the summary that programs read.
 static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -77,39 +81,104 @@ pub fn errors_told() -> Vec<String> {
     ERRORS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// From now on what is printed waits in a queue, so that printing never blocks; see [`Outlet`]. Notifies when nobody reads
+/// standard output any more.
+pub fn queue(unread: Arc<Notify>) {
+    QUEUE.get_or_init(|| (Outlet::new(|way, bytes| drop(write(way, bytes))), unread));
+}
+
+/// Waits until the reader has taken so much that more can be printed. Blocks: it is the work that has to wait.
+pub fn wait_for_room() {
+    if let Some((outlet, _)) = QUEUE.get() {
+        outlet.wait_for_room();
+    }
+}
+
+/// Whether more can be printed without anybody having to wait.
+pub fn has_room() -> bool {
+    QUEUE.get().is_none_or(|(outlet, _)| outlet.has_room())
+}
+
+/// From now on nobody waits for a reader: what is going on has to end.
+pub fn let_go() {
+    if let Some((outlet, _)) = QUEUE.get() {
+        outlet.let_go();
+    }
+}
+
+/// Waits until everything is printed.
+pub async fn drained() {
+    if let Some((outlet, _)) = QUEUE.get() {
+        outlet.drained().await;
+    }
+}
+
 /// One line of an answer. A reader that went away is told nothing more; the exit code tells it, see [`ending`].
-pub fn out(line: &str) {
-    printed(writeln!(io::stdout().lock(), "{line}"));
+pub fn out(text: &str) {
+    drop(line(text));
 }
 
-/// An answer that is whole already, as it is.
-pub fn raw(bytes: &[u8]) {
-    let mut stdout = io::stdout().lock();
-    printed(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+/// The same for whoever has more to print and ends when nobody reads it. On a terminal a line cannot steer it, whatever it
+/// names; programs get what there is.
+pub fn line(text: &str) -> Result<(), Unread> {
+    match io::stdout().is_terminal() {
+        true => raw(plain(text) + "\n"),
+        false => raw(format!("{text}\n")),
+    }
 }
 
-/// Takes note of what came of printing, for [`ending`].
-pub fn printed(written: io::Result<()>) {
-    drop(heard(written));
+/// An answer that is whole already, or a piece of one, as it is.
+pub fn raw(bytes: impl Into<Vec<u8>>) -> Result<(), Unread> {
+    print(Way::Answer, bytes.into())
 }
 
-/// A piece of an answer, as it is.
-pub fn piece(text: &str) -> Result<(), Unread> {
-    let mut stdout = io::stdout().lock();
-    heard(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+/// A picture on the terminal, which the next one replaces.
+pub fn picture(text: String) {
+    drop(print(Way::Picture, text.into_bytes()));
 }
 
-/// What came of printing; what is lost is told once.
-fn heard(written: io::Result<()>) -> Result<(), Unread> {
+/// Something beside the answer that is whole already, as it is.
+pub fn raw_aside(text: String) {
+    drop(print(Way::Aside, text.into_bytes()));
+}
+
+fn print(way: Way, bytes: Vec<u8>) -> Result<(), Unread> {
+    let Some((outlet, _)) = QUEUE.get() else { return write(way, &bytes) };
+    outlet.push(way, bytes);
+    if UNREAD.load(Ordering::Relaxed) { Err(Unread) } else { Ok(()) }
+}
+
+fn write(way: Way, bytes: &[u8]) -> Result<(), Unread> {
+    match way {
+        Way::Aside => {
+            let mut stderr = io::stderr().lock();
+            // Where errors are told is nothing left to tell them to.
+            drop(stderr.write_all(bytes).and_then(|()| stderr.flush()));
+            Ok(())
+        }
+        Way::Answer | Way::Picture => {
+            let mut stdout = io::stdout().lock();
+            let written = stdout.write_all(bytes).and_then(|()| stdout.flush());
+            drop(stdout);
+            if way == Way::Picture { Ok(()) } else { heard(written) }
+        }
+    }
+}
+
+/// Takes note of what came of printing, for [`ending`]; what is lost is told once.
+pub fn heard(written: io::Result<()>) -> Result<(), Unread> {
     match written {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             UNREAD.store(true, Ordering::Relaxed);
+            if let Some((_, unread)) = QUEUE.get() {
+                unread.notify_one();
+            }
             Err(Unread)
         }
         Err(error) => {
             if !LOST.swap(true, Ordering::Relaxed) {
-                note(&format!("error: standard output cannot be written: {error}"));
+                Remark::error(format!("standard output cannot be written: {error}")).tell();
             }
             Ok(())
         }
@@ -185,23 +254,87 @@ pub fn json(value: &Value) {
 
 /// One JSON value on one line, at once.
 pub fn json_line(value: &Value) -> Result<(), Unread> {
-    let mut stdout = io::stdout().lock();
-    heard(writeln!(stdout, "{value}").and_then(|()| stdout.flush()))
+    raw(format!("{value}\n"))
 }
 
 /// Nobody reads standard output any more.
 #[derive(Debug)]
 pub struct Unread;
 
-/// Something the person should know beside the answer: an error, or what the tone allows.
+/// Something the person should know beside the answer, and what can be done about it: both are told or neither.
+#[must_use]
+pub struct Remark {
+    pub weight: Weight,
+    pub text: String,
+    pub hint: Option<String>,
+}
+
+/// How much a remark weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    Note,
+    Warning,
+    Error,
+}
+
+impl Weight {
+    /// What stands before it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl Remark {
+    /// Something worth knowing.
+    pub fn note(text: impl Into<String>) -> Self {
+        Self::new(Weight::Note, text)
+    }
+
+    /// Something that may be wrong.
+    pub fn warning(text: impl Into<String>) -> Self {
+        Self::new(Weight::Warning, text)
+    }
+
+    /// Something that is wrong.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self::new(Weight::Error, text)
+    }
+
+    pub fn new(weight: Weight, text: impl Into<String>) -> Self {
+        Self { weight, text: text.into(), hint: None }
+    }
+
+    /// With what can be done about it.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        self.maybe_hint(Some(hint.into()))
+    }
+
+    /// With what can be done about it, if anything can.
+    pub fn maybe_hint(self, hint: Option<String>) -> Self {
+        Self { hint, ..self }
+    }
+
+    /// Tells it; of those who want silence errors alone.
+    pub fn tell(self) {
+        if self.weight == Weight::Error {
+            ERRORS.lock().unwrap_or_else(PoisonError::into_inner).push(self.text.clone());
+        } else if tone() == Tone::Quiet {
+            return;
+        }
+        print_aside(&format!("{}: {}", self.weight.label(), self.text));
+        if let Some(hint) = self.hint {
+            print_aside(&format!("  hint: {hint}"));
+        }
+    }
+}
+
+/// A line of something that is told, as it is.
 pub fn note(line: &str) {
-    if let Some(error) = line.strip_prefix("error: ") {
-        ERRORS.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_owned());
-    }
-    let is_extra = ["note: ", "warning: ", "fetching "].iter().any(|label| line.starts_with(label));
-    if !(is_extra && tone() == Tone::Quiet) {
-        print_aside(line);
-    }
+    print_aside(line);
 }
 
 /// Something that only those want to know who did not ask for silence.
@@ -223,15 +356,15 @@ pub fn ask(text: &str) {
     print_aside(text);
 }
 
+/// A line names what somebody typed, what a file holds or what a model says, and none of them may steer the terminal.
 fn print_aside(line: &str) {
     let fitting = |line: &str| match columns_aside() {
         Some(columns) => page::broken(line, columns),
         None => line.to_owned(),
     };
-    let line = line.lines().map(fitting).collect::<Vec<_>>().join("\n");
-    let mut stderr = io::stderr().lock();
-    let line = if has_colors(&stderr) { painted(&line) } else { line };
-    drop(writeln!(stderr, "{line}"));
+    let line = plain(line).lines().map(fitting).collect::<Vec<_>>().join("\n");
+    let line = if has_colors(&io::stderr()) { painted(&line) } else { line };
+    raw_aside(line + "\n");
 }
 
 /// The label of a line in its colour.
@@ -246,35 +379,23 @@ fn painted(line: &str) -> String {
 
 /// An error with every cause, and what can be done about it.
 pub fn error(error: &(dyn Error + 'static), hint: Option<&str>) {
-    // An error names what somebody typed or a file holds, and that may be anything.
-    let mut texts = chain(error).into_iter().map(|text| plain(&text));
-    texts.by_ref().take(1).for_each(|text| note(&format!("error: {text}")));
+    let mut texts = causes(error).into_iter();
+    texts.by_ref().take(1).for_each(|text| Remark::error(text).tell());
     texts.for_each(|text| note(&format!("  caused by: {text}")));
     if let Some(hint) = hint {
         note(&format!("  hint: {hint}"));
     }
 }
 
-/// A turn that failed, and what can be done about it.
-pub fn failure(failure: &Failure) {
-    note(&format!("error: {}", failure.message));
-    if let Some(hint) = &failure.hint {
-        note(&format!("  hint: {hint}"));
-    }
+/// What a model read and wrote.
+pub fn tokens(read: u64, written: u64) -> String {
+    let word = if read == 1 { "token" } else { "tokens" };
+    format!("{read} {word} in, {written} out")
 }
 
-/// An error and its causes; a cause that was said already is left out.
-pub fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
-    let mut texts = vec![error.to_string()];
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !texts.iter().any(|said| said.contains(&text)) {
-            texts.push(text);
-        }
-        source = cause.source();
-    }
-    texts
+/// A turn that failed, and what can be done about it.
+pub fn failure(failure: &Failure) {
+    Remark::error(&failure.message).maybe_hint(failure.hint.clone()).tell();
 }
 
 /// Shows messages of hooks on standard error.
@@ -283,12 +404,12 @@ pub struct Stderr;
 #[async_trait]
 impl DisplaySystem for Stderr {
     async fn show_message(&self, message: DisplayMessage) {
-        let level = match message.level {
-            MessageLevel::Info => "note",
-            MessageLevel::Warning => "warning",
-            MessageLevel::Error => "error",
+        let weight = match message.level {
+            MessageLevel::Info => Weight::Note,
+            MessageLevel::Warning => Weight::Warning,
+            MessageLevel::Error => Weight::Error,
         };
-        note(&format!("{level}: {} ({})", message.message, message.source));
+        Remark::new(weight, format!("{} ({})", message.message, message.source)).tell();
     }
 }
 

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_app::CancelToken;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::exit::Exit;
+
+/// How long what was asked to stop may take before it is stopped.
+pub const GRACE: Duration = Duration::from_secs(2);
 
 /// Why something has to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,17 @@ impl Stop {
             Self::HangUp => Exit::HungUp,
             Self::TimeUp => Exit::TimedOut,
             Self::Unread => Exit::Unread,
+        }
+    }
+
+    /// Why, in words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Interrupt => "interrupted",
+            Self::Terminate => "ended by another program",
+            Self::HangUp => "the terminal was closed",
+            Self::TimeUp => "not done in the time that the settings give",
+            Self::Unread => "nobody reads the answers any more",
         }
     }
 }
@@ -65,6 +80,28 @@ impl Stops {
     /// The time counts from now, unless one was given already.
     pub fn allow(&mut self, time: Duration) {
         self.deadline = self.deadline.or_else(|| Instant::now().checked_add(time));
+    }
+
+    /// No time counts any more.
+    pub fn lift(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Does something that ends soon once it is cancelled, unless something asks to stop first.
+    pub async fn unless_stopped<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        cancel: &CancelToken,
+    ) -> Result<T, Stop> {
+        tokio::pin!(work);
+        let stop = tokio::select! {
+            done = &mut work => return Ok(done),
+            stop = self.next() => stop,
+        };
+        cancel.request_immediate();
+        // Whatever it still says is overtaken by why it was stopped.
+        drop(tokio::time::timeout(GRACE, work).await);
+        Err(stop)
     }
 
     /// The next thing that asks to stop. The deadline asks once, and so does a reader that went away.

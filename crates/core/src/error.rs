@@ -4,18 +4,22 @@ use std::error::Error;
 
 /// An error and all its causes in one line, outermost first.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
+    causes(error).join(": ")
+}
+
+/// An error and each of its causes, outermost first.
+pub fn causes(error: &(dyn Error + 'static)) -> Vec<String> {
+    let mut texts = vec![error.to_string()];
     let mut source = error.source();
     while let Some(cause) = source {
-        let cause_text = cause.to_string();
+        let text = cause.to_string();
         // A wrapper that already prints its cause, at its end or in the middle, would say everything twice.
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
         }
         source = cause.source();
     }
-    text
+    texts
 }
 
 /// What a panic said.

@@ -4,3 +4,5 @@ mod driver;
 pub(crate) mod loop_basic;
 pub(crate) mod loop_events;
 pub(crate) mod loop_streaming;
+
+pub use driver::asked_provider;

@@ -200,6 +200,7 @@ impl ProfileError {
             Self::Reference { source, .. } | Self::Collection { source, .. } | Self::Guard(source) => {
                 return source.hint().map(str::to_owned);
             }
+            Self::Id { .. } => "`amplifier profile list` shows the profiles there are",
             Self::Name { .. } => "use letters, digits, `-`, `_` and `.`, and begin with a letter or digit",
             Self::NoCollection { .. } => "`amplifier collection list` shows those there are",
             Self::Credential { .. } => "leave it out; git's own credential helpers are asked for it",

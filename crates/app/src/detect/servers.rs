@@ -135,7 +135,8 @@ fn detected(module: &ModuleId, name: &str, place: &str, model: &str) -> Detected
     let mut spec = ModuleSpec::new(module.clone());
     spec.config.insert("base_url".to_owned(), json!(place));
     spec.config.insert("default_model".to_owned(), json!(model));
-    Detected { spec, reason: format!("a {name} server at {place} has `{model}`") }
+    let article = if name.starts_with('O') { "an" } else { "a" };
+    Detected { spec, reason: format!("{article} {name} server at {place} has `{model}`") }
 }
 
 fn missed(name: &str, place: &str, variable: &str, error: Option<&LlmError>) -> String {

@@ -201,7 +201,7 @@ pub(super) async fn bundle(patient: &Patient) -> Vec<Finding> {
     let cure = format!("`amplifier bundle validate {name}` says more");
     let prepared = match prepare_bundle(&name, &access, PrepareOptions::default()).await {
         Ok(prepared) => prepared,
-        Err(fault) => return vec![not_ready(&name, &fault)],
+        Err(fault) => return vec![not_ready(&name, &fault, &access)],
     };
     let mut findings = Vec::new();
     if let Err(fault) = prepared.plan() {
@@ -227,7 +227,7 @@ pub(super) async fn bundle(patient: &Patient) -> Vec<Finding> {
     findings
 }
 
-fn not_ready(name: &str, fault: &BundleFault) -> Finding {
+fn not_ready(name: &str, fault: &BundleFault, access: &Access) -> Finding {
     let check = Check::Bundle;
     let told = chain(fault);
     // What was never fetched is not broken, and nothing is fetched here.
@@ -236,8 +236,17 @@ fn not_ready(name: &str, fault: &BundleFault) -> Finding {
             .warning(format!("`{name}` is in use and not wholly here yet"))
             .cure(format!("`amplifier bundle show {name}` fetches it"));
     }
-    let cure = fault.hint().unwrap_or_else(|| format!("`amplifier bundle validate {name}` says more"));
-    check.problem(format!("`{name}` is in use and cannot be loaded: {told}")).cure(cure)
+    let place = access.settings.bundle().map(|(_, place)| format!(" ({place})")).unwrap_or_default();
+    let cure = match (fault.is_unknown(), place.is_empty()) {
+        (true, false) => "`amplifier bundle use NAME` puts another one in use, `amplifier config unset bundle.active` \
+                          (`--project` or `--local` for those files) the usual one; `amplifier bundle list` shows all"
+            .to_owned(),
+        (true, true) => {
+            "`amplifier bundle use NAME` puts another one in use; `amplifier bundle list` shows all".to_owned()
+        }
+        (false, _) => fault.hint().unwrap_or_else(|| format!("`amplifier bundle validate {name}` says more")),
+    };
+    check.problem(format!("`{name}` is in use and cannot be loaded: {told}{place}")).cure(cure)
 }
 
 pub(super) fn collections(patient: &Patient) -> Vec<Finding> {

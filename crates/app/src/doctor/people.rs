@@ -3,13 +3,14 @@
 use super::{Check, Finding, Patient, Reach, chain, some};
 use crate::detect::{Standing, by_keys, standings};
 use crate::env;
+use crate::keys::Problem;
 use crate::lack::{self, Lack};
+use crate::library::Access;
 
 /// The narrowest terminal that reads well.
 const NARROW: u16 = 40;
 
-const CONNECT: &str =
-    "set a key such as ANTHROPIC_API_KEY, or start Ollama; `amplifier provider list` shows all ways";
+const CONNECT: &str = "`amplifier init` connects one; a key such as ANTHROPIC_API_KEY or a server such as Ollama is found by itself";
 
 /// What is known about the terminal without asking the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +30,7 @@ pub(super) async fn providers(patient: &Patient) -> Vec<Finding> {
     let configured = access.settings.providers();
     let (mut ready, mut lacking) = (Vec::new(), Vec::new());
     for entry in &configured {
-        match lack::of(&entry.spec, &access.environment).await {
+        match lack::of_configured(entry, &access.settings, &access.environment).await {
             Ok(None) => ready.push(entry.name().to_owned()),
             Ok(Some(lack)) => lacking.push((entry, lack)),
             Err(error) => return vec![check.problem(chain(&error))],
@@ -62,8 +63,12 @@ pub(super) async fn keys(patient: &Patient) -> Vec<Finding> {
         Err(error) => return vec![check.problem(chain(&error))],
     };
     let stored = environment.problems();
-    let broken = |problem: String| check.warning(problem).cure("`amplifier init` keeps the keys again");
-    let mut findings: Vec<_> = stored.into_iter().map(broken).collect();
+    let broken = |problem: Problem| match problem {
+        // The check of permissions says so, and how to mend it.
+        Problem::Open(_) => None,
+        Problem::Unreadable(told) => Some(check.warning(told).cure("`amplifier init` keeps the keys again")),
+    };
+    let mut findings: Vec<_> = stored.into_iter().filter_map(broken).collect();
     let variables = standings.iter().flat_map(|standing| &standing.variables).filter(|variable| variable.set);
     for variable in variables {
         let value = environment.get(&variable.name).unwrap_or_default();
@@ -91,10 +96,23 @@ fn told(standing: &Standing) -> String {
 /// The servers on this machine.
 pub(super) async fn servers(patient: &Patient) -> Vec<Finding> {
     let check = Check::Servers;
+    let Access { environment, settings, .. } = &patient.access;
+    // What the settings name has its own check.
+    let is_named = !settings.providers().is_empty();
     if patient.reach == Reach::Nothing {
-        return vec![check.ok("not asked, as `--offline` says")];
+        return match by_keys(environment).await {
+            Ok(standings) if is_named || standings.iter().any(|standing| standing.usable) => {
+                vec![check.ok("not asked, as `--offline` says")]
+            }
+            Ok(_) => {
+                let told =
+                    "no model is connected: no key is set, and servers are not asked, as `--offline` says";
+                vec![check.warning(told).cure(CONNECT)]
+            }
+            Err(error) => vec![check.problem(chain(&error))],
+        };
     }
-    let standings = match standings(&patient.access.environment, &patient.places).await {
+    let standings = match standings(environment, &patient.places).await {
         Ok(standings) => standings,
         Err(error) => return vec![check.problem(chain(&error))],
     };
@@ -103,6 +121,7 @@ pub(super) async fn servers(patient: &Patient) -> Vec<Finding> {
     vec![match (found.is_empty(), &standings.detected) {
         (false, _) => check.ok(found.join("; ")),
         (true, Some(module)) => check.ok(format!("none on this machine; `{module}` is asked")),
+        (true, None) if is_named => check.ok("none on this machine"),
         (true, None) => {
             check.warning("no model can be asked here: no key is set and no server answers").cure(CONNECT)
         }

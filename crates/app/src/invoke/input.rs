@@ -27,7 +27,7 @@ pub enum InputError {
 
 /// Reads `NAME=VALUE` words on top of a JSON object. A value is JSON where it can be, else text; where the tool wants text
 /// it is text, so that `path=2024` names a file.
-pub fn read_input(tool: &ToolSpec, json: Option<&str>, words: &[String]) -> Result<Value, InputError> {
+pub(super) fn read_input(tool: &ToolSpec, json: Option<&str>, words: &[String]) -> Result<Value, InputError> {
     let mut input = match json {
         None => Map::new(),
         Some(text) => match serde_json::from_str(text) {

@@ -86,13 +86,6 @@ pub enum BlobError {
 }
 
 /// An error with its causes as one text, for the kernel's port that carries text alone.
-pub(super) fn refusal(error: &dyn std::error::Error) -> JournalError {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        message.push_str(": ");
-        message.push_str(&error.to_string());
-        cause = error.source();
-    }
-    JournalError { message }
+pub(super) fn refusal(error: &(dyn std::error::Error + 'static)) -> JournalError {
+    JournalError { message: amplifier_core::error::chain(error) }
 }

@@ -115,7 +115,7 @@ pub async fn prepare_bundle(
     if target == Target::Session {
         access.settings.apply(&mut loaded.plan);
     }
-    let credentials = hide_credentials(&mut loaded, options.strictness)?;
+    let credentials = hide_credentials(&mut loaded, options.strictness, access)?;
     let (fetched, missing) = bring_modules(&library, &loaded, &credentials).await;
     if options.strictness == Strictness::Strict && !missing.is_empty() {
         return Err(BundleFault::Modules { of: fetched, problems: missing });
@@ -127,9 +127,15 @@ pub async fn prepare_bundle(
 }
 
 /// From here on nothing that is shown or kept holds a credential.
-fn hide_credentials(loaded: &mut LoadedBundle, strictness: Strictness) -> Result<Credentials, BundleFault> {
+fn hide_credentials(
+    loaded: &mut LoadedBundle,
+    strictness: Strictness,
+    access: &Access,
+) -> Result<Credentials, BundleFault> {
     let mut credentials = Credentials::default();
     let mut notices = credentials.hide_draft(&mut loaded.plan);
+    notices.retain(|notice| !access.settings.tells(notice));
+    access.environment.learn(credentials.plain());
     notices.extend(credentials::of_includes(&loaded.graph));
     if notices.iter().any(|notice| notice.stops(strictness)) {
         return Err(Box::new(BundleError::Invalid(notices)).into());

@@ -33,7 +33,8 @@ pub fn origin(kind: OriginKind, reference: &str, plan: &MountPlan) -> SessionOri
 }
 
 /// Compares what an origin gives now with what it gave then, and what it says with what the session keeps of it. `access`
-/// decides what may be fetched; hand in one that is offline.
+/// decides what may be fetched; hand in one that is offline. A key that stands in the origin in plain text is known to its
+/// environment afterwards, as after every look at a plan.
 pub async fn drift(origin: &SessionOrigin, kept: &PromptParts, access: &Access) -> Drift {
     let Some(then) = &origin.plan_hash else { return Drift::Unknown };
     let (plan, parts) = match given_now(origin, access).await {
@@ -57,6 +58,8 @@ async fn given_now(
     match origin.kind {
         OriginKind::Plan => {
             let file = PlanFile::read(Path::new(reference)).map_err(|error| told(&error))?;
+            let file = file.with_settings(&access.settings);
+            access.environment.learn(file.plain());
             Ok((file.plan().map_err(|error| told(&error))?, None))
         }
         OriginKind::Bundle => {

@@ -15,6 +15,7 @@ use super::describe::{checked_name, event, own, write};
 use super::index::{Index, Note};
 use super::turns::Cut;
 use crate::clock::SystemClock;
+use crate::credentials::Credentials;
 use crate::files::{FileError, create_private_dir, sync_dir};
 use crate::journal::{Lease, RecordReader, copy_beginning};
 use crate::paths::SessionFolder;
@@ -58,6 +59,7 @@ pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Resu
     let unfinished = SessionFolder::new(home.sessions().join(format!("{UNFINISHED}{new}")));
     create_private_dir(unfinished.dir())?;
     let made = fill(&source, &unfinished, id, &new, cut, name).and_then(|()| {
+        keep_no_secret(store, &unfinished)?;
         let target = home.session(&new);
         std::fs::rename(unfinished.dir(), target.dir()).map_err(FileError::at("name", target.dir()))?;
         Ok(sync_dir(&home.sessions())?)
@@ -85,6 +87,17 @@ fn cut_of(source: &SessionFolder, id: &SessionId, at: Option<u64>) -> Result<Cut
         true => Cut::at(source, id, end.turn.saturating_sub(1)),
         false => Ok(end),
     }
+}
+
+/// A plan that was kept before secrets were hidden is not handed on with them.
+fn keep_no_secret(store: &SessionStore, folder: &SessionFolder) -> Result<(), SessionError> {
+    // What cannot be read is told by whoever resumes it.
+    let Ok(plan) = store.plan(folder) else { return Ok(()) };
+    let hidden = Credentials::default().hide_plan(plan.clone());
+    if hidden != plan {
+        store.write_plan(folder, &hidden)?;
+    }
+    Ok(())
 }
 
 fn fill(

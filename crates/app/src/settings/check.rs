@@ -6,6 +6,8 @@ use amplifier_bundle::notice::{Code, Notice, closest, quoted};
 use amplifier_core::redact::{names_a_secret, redact_text};
 use amplifier_protocol::ids::ModuleId;
 
+use crate::catalog;
+
 use super::known::{self, FOREIGN, OVERRIDE_KEYS, PROVIDER_KEYS, Shape};
 
 /// What is worth telling about a file.
@@ -108,6 +110,8 @@ fn providers(node: &Node, path: &str, notices: &mut Vec<Notice>) {
             }
         }
         keys(entry, &here, &PROVIDER_KEYS, notices);
+        let module = item.at("module").and_then(Node::as_text).unwrap_or_default();
+        misspelled(module, item.at("config"), &here, notices);
         let Some(identity) = identity(item) else { continue };
         if seen.contains(&identity) {
             let message = format!("`{identity}` is listed twice; the second is laid over the first");
@@ -125,10 +129,40 @@ fn overrides(node: &Node, path: &str, notices: &mut Vec<Notice>) {
     };
     for (module, entry) in modules {
         let here = join(path, module);
+        let is_known = catalog::module(module).is_some() || catalog::is_alias(module);
+        if !is_known && entry.node.at("source").is_none() {
+            let message = format!(
+                "`{here}` is for no built-in module; it counts where a bundle brings one of that name"
+            );
+            let notice = Notice::warning(Code::NoEffect, &entry.key, message);
+            let near = catalog::unknown(module).near;
+            notices.push(match near.is_empty() {
+                true => notice.with_hint("`amplifier module list` shows the built-in ones"),
+                false => notice.with_hint(format!("did you mean {}?", near.join(" or "))),
+            });
+        }
+        misspelled(module, entry.node.at("config"), &here, notices);
         match &entry.node.value {
             NodeValue::Map(keys_of_it) => keys(keys_of_it, &here, &OVERRIDE_KEYS, notices),
             NodeValue::Null => {}
             _ => notices.push(wrong(&entry.node, &here, "a mapping with `source` or `config`")),
+        }
+    }
+}
+
+/// Keys of a config that are nearly those of its module. What is nothing like any is left to the module: it may have other
+/// names for its keys, and says itself what it does not take.
+fn misspelled(module: &str, config: Option<&Node>, path: &str, notices: &mut Vec<Notice>) {
+    let Some(config) = config.and_then(Node::as_map).filter(|config| !config.is_empty()) else { return };
+    let schema = catalog::module(module).and_then(|info| info.config_schema);
+    let Some(known) = schema.as_ref().and_then(|schema| schema.get("properties")?.as_object()) else {
+        return;
+    };
+    for (key, entry) in config.iter().filter(|(key, _)| !known.contains_key(*key)) {
+        if let Some(near) = closest(key, known.keys().map(String::as_str)) {
+            let message = format!("`{module}` has no `{key}` in its config (`{path}.config.{key}`)");
+            let notice = Notice::warning(Code::UnknownKey, &entry.key, message);
+            notices.push(notice.with_hint(format!("did you mean `{near}`?")));
         }
     }
 }

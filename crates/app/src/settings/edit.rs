@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_bundle::node::Node;
-use amplifier_bundle::notice::closest;
+use amplifier_bundle::notice::{Code, Notice, Severity, closest};
 use amplifier_bundle::origin::{Place, SourceFile};
 use amplifier_bundle::yaml::{self, YamlLimits};
 use amplifier_protocol::mount_plan::ModuleSpec;
@@ -51,7 +51,6 @@ impl Editor {
     /// Sets a value, as a person types it.
     pub fn set(&self, path: &str, typed: &str) -> Result<Edited, SettingsError> {
         let value = typed_value(path, typed)?;
-        refuse_secrets(path, path.rsplit('.').next().unwrap_or(path), &value)?;
         self.put(path, &value)
     }
 
@@ -113,6 +112,50 @@ impl Editor {
         Ok(edited)
     }
 
+    /// Changes the config of a provider that is in the list, in one go: these keys get these values, everything else stays
+    /// as it is written. Nothing when it is not there.
+    pub fn change_provider(
+        &self,
+        name: &str,
+        config: &Map<String, Value>,
+    ) -> Result<Option<Edited>, SettingsError> {
+        refuse_secrets("config.providers", "", &Value::Object(config.clone()))?;
+        if text::read(&self.file, MOST_BYTES)?.is_none() {
+            return Ok(None);
+        }
+        let edited = self.change(|lines, root, json| {
+            let items = providers(root).and_then(Node::as_list).unwrap_or_default();
+            let Some(at) = find_provider(items, name) else { return Ok((None, None)) };
+            let Some(item) = items.get(at) else { return Ok((None, None)) };
+            let Some(entry) = json.pointer_mut(&format!("/config/providers/{at}")) else {
+                return Ok((None, None));
+            };
+            let before = entry.clone();
+            for (key, value) in config {
+                put(entry, &["config", key], value);
+            }
+            let old = item.at("config").filter(|old| !splice::is_flow(lines, old)).and_then(Node::as_map);
+            match old.filter(|old| !old.is_empty()) {
+                Some(old) => {
+                    // From below upwards, so that the places above stay true; what is new comes last in the text.
+                    let line = |key: &str| old.get(key).map_or(u32::MAX, |entry| entry.key.line);
+                    let mut keys: Vec<_> = config.iter().collect();
+                    keys.sort_by_key(|(key, _)| std::cmp::Reverse(line(key)));
+                    for (key, value) in keys {
+                        splice::set(lines, Some(item), &["config", key], value)?;
+                    }
+                }
+                // What stands in `{…}` is written anew as a whole.
+                None => {
+                    let whole = entry.get("config").cloned().unwrap_or_default();
+                    splice::set(lines, Some(item), &["config"], &whole)?;
+                }
+            }
+            Ok((Some(before), Some(entry.clone())))
+        })?;
+        Ok(edited.before.is_some().then_some(edited))
+    }
+
     /// Takes a provider out of the list: by its id, its module, or its module's short name. Nothing when it is not there.
     pub fn remove_provider(&self, name: &str) -> Result<Option<Edited>, SettingsError> {
         if text::read(&self.file, MOST_BYTES)?.is_none() {
@@ -144,6 +187,12 @@ impl Editor {
     /// Whether a text makes sense in this file.
     pub fn check(&self, text: &str) -> Result<(), SettingsError> {
         check_text(&self.file, text)
+    }
+
+    /// What is worth telling about a text that makes sense.
+    pub fn notices(&self, text: &str) -> Vec<Notice> {
+        let source = Arc::new(SourceFile::new(&self.file, text.trim_start_matches('\u{feff}')));
+        super::parse(&source).map(|(_, notices)| notices).unwrap_or_default()
     }
 
     /// Replaces the whole text, if it makes sense as settings and nobody changed it meanwhile; what stood there stays
@@ -204,10 +253,7 @@ impl Editor {
 pub(super) fn check_text(file: &Path, new: &str) -> Result<(), SettingsError> {
     let source = Arc::new(SourceFile::new(file, new.trim_start_matches('\u{feff}')));
     let (_, notices) = super::parse(&source)?;
-    let errors: Vec<_> = notices
-        .into_iter()
-        .filter(|notice| notice.severity == amplifier_bundle::notice::Severity::Error)
-        .collect();
+    let errors: Vec<_> = notices.into_iter().filter(|notice| notice.severity == Severity::Error).collect();
     if errors.is_empty() { Ok(()) } else { Err(SettingsError::Invalid(errors)) }
 }
 
@@ -277,6 +323,8 @@ fn typed_value(path: &str, typed: &str) -> Result<Value, SettingsError> {
             }
         }
     };
+    // Before anything is said about the value: what is said must not show a key.
+    refuse_secrets(path, path.rsplit('.').next().unwrap_or(path), &value)?;
     let Fits::Shape(shape) = fits else { return Ok(value) };
     let value = match (shape, value) {
         // One bundle is a list of one.
@@ -291,6 +339,12 @@ fn typed_value(path: &str, typed: &str) -> Result<Value, SettingsError> {
     }
     if notices.is_empty() && !value.is_null() {
         return Ok(value);
+    }
+    // A list or a mapping is wrong in a part, which the notice names; a key that is misspelled says most.
+    let misspelled = notices.iter().find(|notice| notice.code == Code::UnknownKey);
+    let part = misspelled.or(notices.first()).filter(|_| value.is_array() || value.is_object());
+    if let Some(notice) = part {
+        return Err(SettingsError::Part { message: notice.message.clone(), hint: notice.hint.clone() });
     }
     let (path, expected) = (path.to_owned(), shape.words());
     let found = amplifier_core::redact::redact_text(typed).into_owned();

@@ -33,6 +33,9 @@ pub enum SettingsError {
     Unknown { path: String, near: Option<String> },
     #[error("`{path}` takes {expected}, found `{found}`")]
     Value { path: String, expected: String, found: String },
+    /// A part of a value that cannot be meant.
+    #[error("{message}")]
+    Part { message: String, hint: Option<String> },
     #[error("`{path}` is not set in `{}`", file.display())]
     NotSet { path: String, file: PathBuf },
     #[error("the value of `{path}` looks like a secret, and settings are plain text")]
@@ -44,6 +47,8 @@ pub enum SettingsError {
     Taken { name: String, file: PathBuf },
     #[error("no settings list a provider `{name}`")]
     NoProvider { name: String },
+    #[error("the {} settings list no provider `{name}`; it stands in {place}", scope.name())]
+    OtherFile { name: String, scope: Scope, place: Place },
     #[error("`{}` was changed by somebody else meanwhile", file.display())]
     Changed { file: PathBuf },
     #[error("another process holds `{}` for more than {seconds} s", path.display())]
@@ -68,8 +73,19 @@ impl SettingsError {
             Self::Unsafe { .. } => {
                 "`amplifier config edit` opens the file; it takes the same `--project` or `--local`"
             }
-            Self::Taken { .. } => {
-                "`--id NAME` adds another one beside it; `amplifier provider remove` takes it out"
+            Self::Taken { name, .. } => {
+                let name = name.strip_prefix("provider-").unwrap_or(name);
+                return Some(format!(
+                    "`amplifier provider set {name}` changes it; `--id NAME` adds another one beside it; \
+                     `amplifier provider remove {name}` takes it out"
+                ));
+            }
+            Self::Part { hint, .. } => {
+                let usual = "`amplifier config keys` says what each setting takes";
+                return Some(hint.clone().unwrap_or_else(|| usual.to_owned()));
+            }
+            Self::OtherFile { .. } => {
+                "without `--global`, `--project` or `--local` it is found wherever it stands"
             }
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
             Self::Busy { .. } => "wait for the other process, or end it",

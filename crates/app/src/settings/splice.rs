@@ -167,9 +167,14 @@ fn item_line(lines: &Lines, item: &Node) -> Result<(usize, usize), Refusal> {
     Err(Refusal::new(&item.place, "the list is not written with a dash on each line"))
 }
 
+/// Whether a mapping stands in `{…}`.
+pub(super) fn is_flow(lines: &Lines, node: &Node) -> bool {
+    lines.first_of(&node.place) == Some('{')
+}
+
 /// Only mappings whose keys have lines of their own are changed.
 fn block(lines: &Lines, node: &Node) -> Result<(), Refusal> {
-    if lines.first_of(&node.place) == Some('{') {
+    if is_flow(lines, node) {
         return Err(Refusal::new(&node.place, "this stands in `{…}`, where lines cannot be changed"));
     }
     Ok(())

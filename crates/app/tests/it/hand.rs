@@ -36,7 +36,7 @@ async fn what_does_not_fit_is_refused_before_anybody_hears_of_it() {
     shop.scripted("tools: [{module: tool-filesystem}]", &json!([]), "x");
     let session = shop.session().await;
     let unfit = invoke::invoke(&session, "read_file", json!({"nonsense": 1})).await.unwrap_err();
-    assert!(matches!(unfit, InvokeError::Input(_)), "{unfit}");
+    assert!(matches!(unfit, InvokeError::Input { .. }), "{unfit}");
     let unknown = invoke::invoke(&session, "read_fil", json!({})).await.unwrap_err();
     assert!(unknown.to_string().contains("read_file"), "{unknown}");
     session.session.cleanup().await;

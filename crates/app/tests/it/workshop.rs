@@ -116,6 +116,7 @@ impl Workshop {
             resolver: None,
             lock: None,
             origin: None,
+            cancel: amplifier_app::CancelToken::new(),
         }
     }
 

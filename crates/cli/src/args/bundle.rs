@@ -89,10 +89,10 @@ pub struct LockArgs {
     pub reference: String,
 }
 
-/// Exit codes: 0 done or nothing new, 1 failed, or with `--check` something is new.
 #[derive(clap::Args)]
+#[command(after_help = "Exit codes: 0 done or nothing new, 1 failed, 100 with `--check` something is new.")]
 pub struct UpdateArgs {
-    /// A folder, a file, an address or a registered name; every registered bundle when left out.
+    /// A folder, a file, an address or a registered name; every registered bundle and the one in use when left out.
     #[arg(value_name = "REF")]
     pub reference: Option<String>,
 

@@ -53,9 +53,9 @@ pub struct ToolInfoArgs {
     pub output: Form,
 }
 
-/// Exit codes: 0 done, 1 failed, 2 there is no such tool or the input does not fit, 3 denied or limit reached,
-/// 130 interrupted.
-#[derive(clap::Args)]
+/// Exit codes: 0 done, 1 failed, 2 there is no such tool or the input does not fit, 3 denied or limit reached, 124 the tool
+/// ran out of its time, 130 interrupted.
+#[derive(clap::Args, Clone)]
 pub struct ToolInvokeArgs {
     /// The tool, such as `read_file`.
     pub name: String,
@@ -123,6 +123,10 @@ pub struct CompletionsArgs {
 
 #[derive(clap::Args)]
 pub struct ManArgs {
+    /// The command whose page is printed, as in `amplifier man session export`; that of the program when left out.
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub command: Vec<String>,
+
     /// Write a page for each command into this folder, instead of one page to standard output.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -139,11 +143,11 @@ pub struct VersionArgs {
     pub json: bool,
 }
 
-/// Exit codes: 0 nothing is new, 1 something is new or could not be asked.
 #[derive(clap::Args)]
+#[command(after_help = "Exit codes: 0 nothing is new, 1 something could not be asked, 100 something is new.")]
 pub struct UpdateCheckArgs {
     /// Only look; fetch and write nothing. `bundle update` and `collection sync --refresh` bring what is new.
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub check: bool,
 
     /// What to print on standard output.

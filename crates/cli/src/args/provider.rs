@@ -9,6 +9,10 @@ use clap::builder::NonEmptyStringValueParser;
 use super::Form;
 use super::config::{ScopeArgs, Store};
 
+const ASK_CODES: &str = "Exit codes: 0 answered, 1 failed, 2 there is no such provider or it cannot be used here, 124 its time was up.";
+const SET_CODES: &str = "What is not named stays as it is.\n\n\
+     Exit codes: 0 changed, 1 failed, 2 no settings list it or nothing is to be changed.";
+
 #[derive(Subcommand)]
 pub enum ProviderCommand {
     /// All providers, whether each can be used here, and why.
@@ -19,6 +23,8 @@ pub enum ProviderCommand {
     Test(ProviderAskArgs),
     /// Put a provider into the settings.
     Add(ProviderAddArgs),
+    /// Change a provider of the settings: its model, its place, its key.
+    Set(ProviderSetArgs),
     /// Take a provider out of the settings.
     Remove(ProviderRemoveArgs),
 }
@@ -60,11 +66,42 @@ pub struct ProviderAddArgs {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = SET_CODES)]
+pub struct ProviderSetArgs {
+    /// The provider: its id, or its type.
+    pub name: String,
+
+    /// The model to ask.
+    #[arg(long, short, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
+    pub model: Option<String>,
+
+    /// Where the service is.
+    #[arg(long, value_name = "URL", value_parser = fit::address)]
+    pub base_url: Option<String>,
+
+    /// The variable that holds the key; nothing is stored.
+    #[arg(long, value_name = "VAR", conflicts_with = "key_stdin", value_parser = fit::variable)]
+    pub key_from_env: Option<String>,
+
+    /// Read the key from standard input and store it.
+    #[arg(long)]
+    pub key_stdin: bool,
+
+    /// Where the key is stored; the keyring when there is one.
+    #[arg(long, value_enum, value_name = "PLACE")]
+    pub store: Option<Store>,
+
+    /// Only in this file; where it stands when left out.
+    #[command(flatten)]
+    pub scope: ScopeArgs,
+}
+
+#[derive(clap::Args)]
 pub struct ProviderRemoveArgs {
     /// The provider: its id, or its type.
     pub name: String,
 
-    /// Forget its stored key too.
+    /// Forget its stored key too; that of a provider that is gone already as well.
     #[arg(long)]
     pub forget_key: bool,
 
@@ -80,8 +117,8 @@ pub struct ProviderListArgs {
     pub output: Form,
 }
 
-/// Exit codes: 0 answered, 1 failed, 2 there is no such provider or it cannot be used here.
 #[derive(clap::Args)]
+#[command(after_help = ASK_CODES)]
 pub struct ProviderAskArgs {
     /// The provider, such as `anthropic`; without it the one that is found here.
     pub name: Option<String>,

@@ -77,7 +77,7 @@ pub struct RunArgs {
 }
 
 /// What `run` and `continue` share: what is asked, and how it is answered.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct AskArgs {
     /// What to ask; read from standard input when it is left out. With both, what is piped in is added to the prompt.
     pub prompt: Option<String>,

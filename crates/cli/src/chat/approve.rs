@@ -16,6 +16,8 @@ use super::paint::{Hue, Line, Margin, Span, Style, exact, wrap};
 
 /// How many lines of a question are shown without being asked for.
 pub const LINES: usize = 60;
+/// How long a question stands there before something typed can be its answer: what comes sooner was not meant for it.
+const READING: Duration = Duration::from_millis(500);
 
 /// A question on its way to the person.
 pub struct Asked {
@@ -52,29 +54,99 @@ pub struct Open {
     until: Instant,
     /// How many lines of it were not shown.
     pub hidden: usize,
+    hears: Hears,
+}
+
+/// What a question takes keys for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hears {
+    /// For nothing of its own: it has only just come, and whoever types does not know it yet.
+    TooSoon { since: Instant },
+    /// For more of what was being typed when it came.
+    Draft,
+    /// For its answer.
+    Answer,
+}
+
+/// What a line means while a question is open.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Meaning {
+    Answer(Answer),
+    /// The person wants to see what was left out.
+    View,
+    /// It was begun before the question could be read: a word to the turn.
+    Message(String),
+    /// The same, but it looks like an answer, and is none.
+    TooSoon,
+    Nothing,
+    /// It means nothing here.
+    Unclear,
 }
 
 impl Open {
-    pub fn new(asked: Asked, hidden: usize) -> Self {
+    /// A question that comes now, while this was being typed.
+    pub fn new(asked: Asked, hidden: usize, draft: &str, now: Instant) -> Self {
         let patience =
             Duration::try_from_secs_f64(asked.question.timeout).unwrap_or(Duration::from_secs(300));
-        Self { asked, until: Instant::now() + patience, hidden }
+        let hears = if draft.is_empty() { Hears::TooSoon { since: now } } else { Hears::Draft };
+        Self { asked, until: now + patience, hidden, hears }
     }
 
-    /// What a typed answer means; nothing where it means nothing here. An empty line is a no.
-    pub fn read(&self, answer: &str) -> Option<Answer> {
-        let holds_longer = lasting(&self.asked.question).is_some();
-        match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" | "once" => Some(Answer::Once),
-            "s" | "session" if holds_longer => Some(Answer::Session),
-            "a" | "always" if holds_longer => Some(Answer::Always),
-            "" | "n" | "no" => Some(Answer::No),
-            _ => None,
+    /// Whether what is typed goes on with what was typed before.
+    pub fn leaves_the_draft(&self) -> bool {
+        self.hears == Hears::Draft
+    }
+
+    pub fn takes_answers(&self) -> bool {
+        self.hears == Hears::Answer
+    }
+
+    /// Time goes by. Whether answers are taken from now on.
+    pub fn wait(&mut self, now: Instant) -> bool {
+        let is_read =
+            matches!(self.hears, Hears::TooSoon { since } if now.saturating_duration_since(since) >= READING);
+        if is_read {
+            self.hears = Hears::Answer;
+        }
+        is_read
+    }
+
+    /// A key changed what stands on the line.
+    pub fn typed(&mut self, line: &str, now: Instant) {
+        match self.hears {
+            Hears::TooSoon { .. } if !line.is_empty() => self.hears = Hears::Draft,
+            Hears::Draft if line.is_empty() => self.begin(now),
+            _ => {}
         }
     }
 
+    /// What was being typed is out of the way: the question is there from now on.
+    pub fn begin(&mut self, now: Instant) {
+        self.hears = Hears::TooSoon { since: now };
+    }
+
+    /// What a line means that was ended now.
+    pub fn line_ended(&mut self, line: &str, now: Instant) -> Meaning {
+        let answer = self.read(line);
+        let meaning = match (self.hears, answer) {
+            (Hears::Answer, Some(answer)) => return Meaning::Answer(answer),
+            (Hears::Answer, None) if self.wants_all(line) => return Meaning::View,
+            (Hears::Answer, None) => return Meaning::Unclear,
+            (_, Some(_)) => Meaning::TooSoon,
+            (_, None) if line.trim().is_empty() => Meaning::Nothing,
+            (_, None) => Meaning::Message(line.to_owned()),
+        };
+        self.begin(now);
+        meaning
+    }
+
+    /// What a typed answer means; nothing where it means nothing here.
+    fn read(&self, answer: &str) -> Option<Answer> {
+        Answer::read(answer, lasting(&self.asked.question).as_ref())
+    }
+
     /// Whether the person wants to see what was left out.
-    pub fn wants_all(&self, answer: &str) -> bool {
+    fn wants_all(&self, answer: &str) -> bool {
         self.hidden > 0 && matches!(answer.trim().to_lowercase().as_str(), "v" | "view")
     }
 
@@ -86,8 +158,16 @@ impl Open {
         }
     }
 
-    /// What can be answered, and until when.
+    /// What can be answered, and until when; before that, what has to be done first.
     pub fn line(&self) -> Line {
+        match self.hears {
+            Hears::Answer => {}
+            Hears::TooSoon { .. } => return vec![Span::new("answers are taken in a moment", Style::DIM)],
+            Hears::Draft => {
+                let told = "a question: Enter first sends what you were typing, Esc sets it aside";
+                return vec![Span::new(told, Style::of(Hue::Yellow))];
+            }
+        }
         let left = seconds(self.until.saturating_duration_since(Instant::now()));
         let silence = match self.asked.question.default {
             ApprovalDefault::Allow => "yes",
@@ -183,22 +263,65 @@ mod tests {
 
     const ALL: [&str; 3] = ["Allow once", "Allow always", "Deny"];
 
+    /// A question that was read.
+    fn open(options: &[&str]) -> Open {
+        let now = Instant::now();
+        let mut open = Open::new(asked("bash", json!({}), "x", options), 0, "", now);
+        assert!(open.wait(now + READING));
+        open
+    }
+
     #[test]
-    fn an_empty_line_is_a_no_and_what_is_not_clear_is_nothing() {
-        let open = Open::new(asked("bash", json!({}), "x", &ALL), 0);
-        assert_eq!(open.read(""), Some(Answer::No));
-        assert_eq!(open.read(" Y "), Some(Answer::Once));
-        assert_eq!(open.read("s"), Some(Answer::Session));
-        assert_eq!(open.read("stop that"), None);
+    fn an_empty_line_and_what_is_not_clear_is_no_answer() {
+        let mut open = open(&ALL);
+        let mut means = |line: &str| open.line_ended(line, Instant::now());
+        assert_eq!([means(""), means("stop that"), means("v")], [const { Meaning::Unclear }; 3]);
+        assert_eq!(means(" Y "), Meaning::Answer(Answer::Once));
+        assert_eq!(means("s"), Meaning::Answer(Answer::Session));
     }
 
     #[test]
     fn what_is_not_offered_is_no_answer() {
-        let open = Open::new(asked("bash", json!({}), "x", &["Allow", "Deny"]), 0);
-        assert_eq!([open.read("s"), open.read("always"), open.read("y")], [None, None, Some(Answer::Once)]);
+        let mut open = open(&["Allow", "Deny"]);
+        let mut means = |line: &str| open.line_ended(line, Instant::now());
+        assert_eq!([means("s"), means("always")], [const { Meaning::Unclear }; 2]);
+        assert_eq!(means("y"), Meaning::Answer(Answer::Once));
         let line = written(&open.line(), Colour::Off);
         assert!(line.starts_with("y once  n no") && !line.contains("always"), "{line}");
         assert!(scope(&open.asked.question, 80).is_empty());
+    }
+
+    #[test]
+    fn what_was_being_typed_when_a_question_came_is_a_message_and_no_answer() {
+        let now = Instant::now();
+        let draft = "did you check if there are an";
+        let mut open = Open::new(asked("bash", json!({}), "x", &ALL), 0, draft, now);
+        let later = now + READING * 10;
+        assert!(!open.wait(later), "it waits until the line is done");
+        let message = format!("{draft}y");
+        open.typed(&message, later);
+        assert_eq!(open.line_ended(&message, later), Meaning::Message(message));
+        // Only now the question is read.
+        assert_eq!(open.line_ended("y", later), Meaning::TooSoon);
+        assert!(!open.wait(later + READING / 2) && open.wait(later + READING));
+        assert_eq!(open.line_ended("y", later), Meaning::Answer(Answer::Once));
+    }
+
+    #[test]
+    fn keys_that_come_with_the_question_are_not_meant_for_it() {
+        let now = Instant::now();
+        let mut open = Open::new(asked("bash", json!({}), "x", &ALL), 0, "", now);
+        assert_eq!(
+            [open.line_ended("", now), open.line_ended("y", now)],
+            [Meaning::Nothing, Meaning::TooSoon]
+        );
+        open.typed("a", now);
+        assert!(open.leaves_the_draft() && !open.wait(now + READING));
+        assert_eq!(open.line_ended("any", now + READING), Meaning::Message("any".to_owned()));
+        // A line that is taken back is none.
+        open.typed("b", now);
+        open.typed("", now);
+        assert!(open.wait(now + READING) && open.takes_answers());
     }
 
     #[test]

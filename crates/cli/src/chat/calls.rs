@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use amplifier_app::approval::patched_files;
+use amplifier_app::telling;
 use serde_json::Value;
 
 use super::markdown::{literal, safe};
@@ -22,23 +22,6 @@ const KEPT_BYTES: usize = 256 * 1024;
 const DIFF_LINES: usize = 16;
 /// How much is told of why a call failed, in columns.
 const REASON: usize = 240;
-/// Keys of inputs that say the most, the first that is there counts.
-const TELLING: [&str; 14] = [
-    "command",
-    "file_path",
-    "path",
-    "pattern",
-    "query",
-    "url",
-    "agent",
-    "agent_name",
-    "skill_name",
-    "name",
-    "instruction",
-    "prompt",
-    "message",
-    "text",
-];
 
 /// One call.
 pub struct Call {
@@ -264,12 +247,8 @@ fn row(mark: Mark<'_>, tool: &str, argument: &str, facts: &str, room: usize) -> 
 /// What says the most about an input, in one line.
 fn argument(input: &Value) -> String {
     let Value::Object(fields) = input else { return one_line(&input.to_string()) };
-    let files = patched_files(input);
-    if !files.is_empty() {
-        return one_line(&files.join(", "));
-    }
-    let telling = TELLING.iter().find_map(|key| fields.get(*key).and_then(Value::as_str));
-    telling.or_else(|| fields.values().find_map(Value::as_str)).map(one_line).unwrap_or_default()
+    let any = || fields.values().find_map(Value::as_str).map(str::to_owned);
+    telling::argument(input).or_else(any).as_deref().map(one_line).unwrap_or_default()
 }
 
 /// Why a call was not made, for the person: what stands in the conversation is said to the model.

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nu_ansi_term::{Color as Paint, Style};
 use reedline::{
-    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, HistoryItem, KeyCode, KeyModifiers,
-    MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
-    ReedlineEvent, ReedlineMenu, Signal, default_emacs_keybindings,
+    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, Highlighter, HistoryItem, KeyCode,
+    KeyModifiers, MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus,
+    Reedline, ReedlineEvent, ReedlineMenu, Signal, StyledText, default_emacs_keybindings,
 };
 
 use super::complete::Completion;
@@ -31,10 +33,40 @@ pub struct Setup {
 pub struct Editor {
     reedline: Reedline,
     colour: Colour,
+    nudge: Nudge,
+}
+
+/// Why a line is interrupted by somebody who has no key for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Break {
+    /// As Ctrl-C does it.
+    Interrupt,
+    /// The chat ends; what stands on the line is kept in the history.
+    Leave,
+}
+
+/// Interrupts the line that is being read.
+#[derive(Clone, Default)]
+pub struct Nudge {
+    flag: Arc<AtomicBool>,
+    why: Arc<Mutex<Option<Break>>>,
+}
+
+impl Nudge {
+    pub fn give(&self, why: Break) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes it back; what it was, if nobody has heeded it.
+    pub fn take(&self) -> Option<Break> {
+        self.flag.store(false, Ordering::Relaxed);
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl Editor {
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: Setup, nudge: Nudge) -> Self {
         let mut keys = default_emacs_keybindings();
         let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), newline());
@@ -45,11 +77,11 @@ impl Editor {
             ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
         );
         // The editor's own Ctrl-C throws away what is on the line before anybody has seen it. In a search it ends the search.
-        let interrupt = vec![ReedlineEvent::Esc, ReedlineEvent::ExecuteHostCommand(INTERRUPT.to_owned())];
+        let given_back = vec![ReedlineEvent::Esc, ReedlineEvent::ExecuteHostCommand(INTERRUPT.to_owned())];
         keys.add_binding(
             KeyModifiers::CONTROL,
             KeyCode::Char('c'),
-            ReedlineEvent::UntilFound(vec![ReedlineEvent::Multiple(interrupt), ReedlineEvent::Esc]),
+            ReedlineEvent::UntilFound(vec![ReedlineEvent::Multiple(given_back), ReedlineEvent::Esc]),
         );
         keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
         let (chosen, described) = match setup.colour {
@@ -67,7 +99,9 @@ impl Editor {
             .with_marker("> ");
         let mut reedline = Reedline::create()
             .use_bracketed_paste(true)
+            .with_break_signal(Arc::clone(&nudge.flag))
             .with_ansi_colors(setup.colour == Colour::On)
+            .with_highlighter(Box::new(Plain))
             .with_completer(Box::new(setup.completion))
             .with_quick_completions(true)
             .with_partial_completions(true)
@@ -77,7 +111,7 @@ impl Editor {
         if let Some(Ok(history)) = setup.history.map(|file| FileBackedHistory::with_file(HISTORY, file)) {
             reedline = reedline.with_history(Box::new(history));
         }
-        Self { reedline, colour: setup.colour }
+        Self { reedline, colour: setup.colour, nudge }
     }
 
     /// Reads one line, which may be several.
@@ -92,14 +126,21 @@ impl Editor {
             // On disk at once: a chat that is killed has not lost what was typed. Where the disk refuses, the line is still
             // said, and only the next chat does not offer it again.
             self.reedline.sync_history().ok();
+            let is_broken = matches!(read, Ok(Signal::ExternalBreak(_)));
+            if is_broken && self.nudge.take() == Some(Break::Leave) {
+                self.set_aside();
+                return Typed::End;
+            }
             return match read {
                 Ok(Signal::Success(line)) => Typed::Line(line),
-                Ok(Signal::HostCommand(_)) if !self.reedline.current_buffer_contents().is_empty() => {
+                Ok(Signal::HostCommand(_) | Signal::ExternalBreak(_))
+                    if !self.reedline.current_buffer_contents().is_empty() =>
+                {
                     self.set_aside();
                     interrupt = Typed::InterruptAnew;
                     continue;
                 }
-                Ok(Signal::HostCommand(_) | Signal::CtrlC) => {
+                Ok(Signal::HostCommand(_) | Signal::ExternalBreak(_) | Signal::CtrlC) => {
                     // What is said next stands below the prompt. A terminal that is gone is told by the next reading.
                     crossterm::execute!(std::io::stdout(), crossterm::style::Print("\r\n")).ok();
                     interrupt
@@ -125,6 +166,17 @@ impl Editor {
             self.remember(&line);
         }
         self.reedline.run_edit_commands(&[EditCommand::Clear]);
+    }
+}
+
+/// What is typed has the colour of the terminal; the editor's own white is not seen on a light one.
+struct Plain;
+
+impl Highlighter for Plain {
+    fn highlight(&self, line: &str, _cursor: usize) -> StyledText {
+        let mut text = StyledText::new();
+        text.push((Style::new(), line.to_owned()));
+        text
     }
 }
 

@@ -4,20 +4,23 @@
 //! runs. Elsewhere it reads lines: from a dumb terminal whenever one comes, from a pipe only when one is asked for, because a
 //! line of a pipe is a prompt and not a word to a running turn.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyEvent, KeyEventKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::editor::{Editor, Setup};
+use super::editor::{Break, Editor, Nudge, Setup};
 use super::hush::Hush;
 use super::screen::Face;
+use crate::render;
 
 /// How often a thread that watches keys looks whether something else is wanted.
 const LOOK: Duration = Duration::from_millis(15);
-/// The longest line of a pipe, in bytes.
+/// How long the end of the chat waits for what was typed.
+const LAST: Duration = Duration::from_millis(500);
+/// The longest line that is read plainly, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
 /// What came from the person.
@@ -36,6 +39,8 @@ pub enum Typed {
     Paste(String),
     /// No more keys come until they are asked for.
     Rested,
+    /// A line that cannot be taken, and why.
+    Refused(String),
     /// Nothing can be read any more, and why.
     Broken(String),
 }
@@ -60,28 +65,59 @@ pub struct Input {
     hush: Option<Hush>,
     /// Whether keys are handed on.
     watching: bool,
+    /// Whether a line is being read: one at a time, or the second would be read instead of keys.
+    asked: bool,
+    /// Interrupts the line that is being read.
+    nudge: Nudge,
     wishes: Sender<Wish>,
     typed: UnboundedReceiver<Typed>,
 }
 
 impl Input {
     /// Starts to listen.
-    pub fn open(face: Face, setup: Setup) -> Self {
+    pub fn open(face: Face, setup: Setup) -> io::Result<Self> {
         let (wishes, wanted) = channel();
         let (sender, typed) = unbounded_channel();
-        let hush = (face == Face::Full).then(Hush::begin).flatten();
-        std::thread::spawn(move || match face {
-            Face::Full => keys(&wanted, &sender, setup),
+        let nudge = Nudge::default();
+        let nudged = nudge.clone();
+        // A thread of its own, which ends with the process: reading a terminal cannot be cancelled.
+        std::thread::Builder::new().name("input".to_owned()).spawn(move || match face {
+            Face::Full => keys(&wanted, &sender, Editor::new(setup, nudged)),
             Face::Dumb => lines(&sender),
             Face::Pipe => piped(&wanted, &sender),
-        });
-        Self { face, hush, watching: false, wishes, typed }
+        })?;
+        let hush = (face == Face::Full).then(Hush::begin).flatten();
+        Ok(Self { face, hush, watching: false, asked: false, nudge, wishes, typed })
     }
 
-    /// Asks for a line, behind a mark; `begun` stands in it already.
-    pub fn ask(&self, mark: &str, begun: String) {
-        // A thread that is gone has said so.
-        self.wishes.send(Wish::Line { mark: mark.to_owned(), begun }).ok();
+    /// Asks for a line, behind a mark; `begun` stands in it already. A line that is being read goes on.
+    pub fn ask(&mut self, mark: &str, begun: String) {
+        if !std::mem::replace(&mut self.asked, true) {
+            self.nudge.take();
+            // A thread that is gone has said so.
+            self.wishes.send(Wish::Line { mark: mark.to_owned(), begun }).ok();
+        }
+    }
+
+    /// Interrupts the line that is being read. Whether something comes of it: only an editor can be interrupted.
+    pub fn interrupt(&self, why: Break) -> bool {
+        let can = self.asked && self.face == Face::Full;
+        if can {
+            self.nudge.give(why);
+        }
+        can
+    }
+
+    /// Takes back an interrupt that came too late for the line; whether there was one.
+    pub fn was_too_late(&self) -> bool {
+        self.nudge.take().is_some()
+    }
+
+    /// Waits until everything that was typed is kept, but not for ever.
+    pub async fn settle(&mut self) {
+        let waits = self.interrupt(Break::Leave) || self.rest();
+        let kept = async { while waits && !matches!(self.next().await, Typed::Rested | Typed::End) {} };
+        tokio::time::timeout(LAST, kept).await.ok();
     }
 
     /// Asks for single keys from now on.
@@ -113,7 +149,9 @@ impl Input {
     }
 
     pub async fn next(&mut self) -> Typed {
-        self.typed.recv().await.unwrap_or(Typed::End)
+        let typed = self.typed.recv().await.unwrap_or(Typed::End);
+        self.asked &= matches!(typed, Typed::Key(_) | Typed::Paste(_) | Typed::Rested);
+        typed
     }
 }
 
@@ -125,8 +163,7 @@ impl Drop for Input {
 }
 
 /// A full terminal.
-fn keys(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, setup: Setup) {
-    let mut editor = Editor::new(setup);
+fn keys(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, mut editor: Editor) {
     let mut wish = wanted.recv();
     while let Ok(now) = wish {
         let next = match now {
@@ -197,7 +234,7 @@ fn watch(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, editor: &mut E
 fn lines(typed: &UnboundedSender<Typed>) {
     loop {
         let line = read_line();
-        let last = !matches!(line, Typed::Line(_));
+        let last = !matches!(line, Typed::Line(_) | Typed::Refused(_));
         if typed.send(line).is_err() || last {
             return;
         }
@@ -214,8 +251,16 @@ fn piped(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>) {
 }
 
 fn read_line() -> Typed {
-    let mut bytes = Vec::new();
-    match std::io::stdin().lock().take(LONGEST).read_until(b'\n', &mut bytes) {
+    let (mut stdin, mut bytes) = (io::stdin().lock(), Vec::new());
+    let read = stdin.by_ref().take(LONGEST + 1).read_until(b'\n', &mut bytes);
+    let is_whole = bytes.len() as u64 <= LONGEST || bytes.ends_with(b"\n");
+    let read = read.and_then(|read| if is_whole { Ok(read) } else { stdin.skip_until(b'\n') });
+    match read {
+        Ok(_) if !is_whole => Typed::Refused(format!(
+            "a line of standard input is longer than {} and was not sent; put what is long into a file and write `@FILE`, \
+             or give it to `amplifier run`",
+            render::bytes(LONGEST)
+        )),
         Ok(0) => Typed::End,
         Ok(_) => match String::from_utf8(bytes) {
             Ok(line) => Typed::Line(line.trim_end_matches(['\n', '\r']).to_owned()),

@@ -44,7 +44,7 @@ impl Chat {
             Word::Fork => return self.fork(argument).await,
             Word::Rewind => self.rewind(argument).await,
             Word::Sessions => self.sessions(),
-            Word::Resume => return self.resume(argument),
+            Word::Resume => return self.resume(argument).await,
             Word::Rename => self.rename(argument).await,
         }
         Next::Prompt
@@ -57,8 +57,8 @@ impl Chat {
     }
 
     /// Tells about an error with its causes, and what can be done about it.
-    fn fault(&mut self, error: &dyn Error, hint: Option<String>) {
-        self.refuse(&format!("error: {}", super::turn::chain(error)));
+    fn fault(&mut self, error: &(dyn Error + 'static), hint: Option<String>) {
+        self.refuse(&format!("error: {}", amplifier_app::chain(error)));
         if let Some(hint) = hint {
             self.say(&format!("  hint: {hint}"), Style::DIM);
         }

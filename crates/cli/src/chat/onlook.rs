@@ -22,7 +22,7 @@ use super::screen::{Face, Screen};
 use super::seat::Notices;
 use super::tap::{Seen, Tap};
 use super::view::{Memory, Thinking, View};
-use crate::render;
+use crate::render::{self, Remark, Weight};
 
 /// How often the changing lines are drawn.
 const FRAME: Duration = Duration::from_millis(50);
@@ -119,13 +119,17 @@ impl Onlooker {
             let pause = tokio::select! {
                 biased;
                 Some(pause) = self.pauses.recv(), if is_free => Some(pause),
+                // Before what happened: however much that is, it is drawn.
+                _ = frames.tick(), if is_free => {
+                    // A terminal that is held up sees the next picture.
+                    if render::has_room() {
+                        view.draw();
+                    }
+                    continue;
+                }
                 Some(seen) = self.seen.recv(), if is_free => {
                     self.said.hear(&seen);
                     show(&mut view, seen, self.shown);
-                    continue;
-                }
-                _ = frames.tick(), if is_free => {
-                    view.draw();
                     continue;
                 }
                 () = over => None,
@@ -193,16 +197,19 @@ impl Wire {
         Arc::new(Paused { person, pauses: self.pauses.clone() })
     }
 
-    /// Something the person should know, with its weight before it as everywhere else.
+    /// Something the person should know.
     pub fn note(&self, line: &str) {
-        let notice = match line.split_once(": ") {
-            Some((level @ ("warning" | "error"), text)) => {
-                Seen::Notice { text: text.to_owned(), level: Some(level.to_owned()) }
-            }
-            _ => Seen::Notice { text: line.to_owned(), level: None },
-        };
         // Nobody looks on any more when the turn is over.
-        self.seen.send(notice).ok();
+        self.seen.send(Seen::Notice { text: line.to_owned(), level: None }).ok();
+    }
+
+    /// The same with its weight.
+    pub fn tell(&self, remark: Remark) {
+        let level = match remark.weight {
+            Weight::Note => None,
+            Weight::Warning | Weight::Error => Some(remark.weight.label().to_owned()),
+        };
+        self.seen.send(Seen::Notice { text: remark.text, level }).ok();
     }
 }
 

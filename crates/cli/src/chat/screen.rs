@@ -3,7 +3,7 @@
 //! Nothing that stands above is ever touched, so that what scrolled away is what was shown. Where the terminal can do
 //! nothing, or there is none, lines come one after the other and nothing is drawn twice.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -102,15 +102,14 @@ impl Screen {
 
     /// An answer that nobody reads or that cannot be written is nothing to ask the model for.
     fn print(&self, text: &str) {
-        if render::piece(text).is_err() || render::has_lost_output() {
+        if render::raw(text).is_err() || render::has_lost_output() {
             self.unread.notify_one();
         }
     }
 
     /// The mark before a line that is read plainly. Not where answers are, which a program may read.
     pub fn mark(&self, text: &str) {
-        let mut stderr = io::stderr().lock();
-        drop(write!(stderr, "{text}").and_then(|()| stderr.flush()));
+        render::raw_aside(text.to_owned());
     }
 
     /// Ends the line that a program reads, where it has no end.
@@ -124,11 +123,7 @@ impl Screen {
     pub fn note(&mut self, lines: &[Line]) {
         match self.face {
             Face::Full => self.stay(lines),
-            Face::Dumb | Face::Pipe => {
-                let mut stderr = io::stderr().lock();
-                // Where errors are told is nothing left to tell them to.
-                drop(stderr.write_all(plain(lines, self.asides).as_bytes()).and_then(|()| stderr.flush()));
-            }
+            Face::Dumb | Face::Pipe => render::raw_aside(plain(lines, self.asides)),
         }
     }
 
@@ -194,9 +189,7 @@ impl Screen {
     /// Sends a whole picture in one piece; terminals that can show it in one piece do.
     fn show(&mut self) {
         let frame = std::mem::take(&mut self.frame);
-        let mut stdout = io::stdout().lock();
-        let sent = write!(stdout, "\u{1b}[?2026h{frame}\u{1b}[?2026l").and_then(|()| stdout.flush());
-        drop(sent);
+        render::picture(format!("\u{1b}[?2026h{frame}\u{1b}[?2026l"));
     }
 }
 

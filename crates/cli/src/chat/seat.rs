@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use amplifier_app::approval::{Approvals, Asker, GrantFile};
 use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::files::{FileError, create_private_dir};
 use amplifier_app::library::Access;
 use amplifier_app::modes::{Mode, ModeSwitch};
-use amplifier_app::open::{AppError, Keeps, OpenRequest, OpenSession, Which, open};
+use amplifier_app::open::{OpenSession, Which};
 use amplifier_app::paths::Home;
 use amplifier_app::prompt::PromptParts;
 use amplifier_app::sessions::Scope;
 use amplifier_app::store::SessionStore;
+use amplifier_app::turns::TurnWatch;
 use amplifier_app::{
-    ApprovalSystem, BundleLock, DisplayMessage, DisplaySystem, ExecuteError, LoadEntry, LoadOutcome,
-    ModuleSourceResolver, Strictness, inquire, prepare, sessions,
+    BundleLock, CancelToken, DisplayMessage, DisplaySystem, ExecuteError, LoadEntry, LoadOutcome,
+    ModuleSourceResolver, chain, inquire, prepare, sessions,
 };
 use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::hook::MessageLevel;
@@ -25,16 +27,22 @@ use amplifier_protocol::status::SessionStatus;
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+mod go;
+mod ground;
 mod wants;
 
 use super::approve::{Approver, Asked};
 use super::complete::Known;
 use super::screen::Face;
-use super::tap::{Seen, Tap};
-use super::turn::chain;
+use super::tap::Seen;
 use crate::args::{PlanChoice, StartArgs};
-use crate::commands::start::{self, Ports};
+use crate::commands::{session, start};
 use crate::exit::Exit;
+use crate::render;
+use crate::stop::{Stop, Stops};
+pub use go::Arrival;
+use go::cleaned_up;
+use ground::Ground;
 use wants::{Wants, model_of, providers_of};
 
 /// The session and its wires.
@@ -42,15 +50,13 @@ pub struct Seat {
     pub opened: OpenSession,
     pub seen: UnboundedReceiver<Seen>,
     pub asked: UnboundedReceiver<Asked>,
-    wires: Wires,
-    access: Access,
-    args: StartArgs,
+    ground: Ground,
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
     /// What the session is made of, for people.
     pub made_of: String,
     pub modes: ModeSwitch,
-    /// Who answers questions, with what was allowed for longer.
-    pub approvals: Arc<Approvals>,
+    /// How the turns of the session end.
+    pub turns: Arc<TurnWatch>,
     is_new: bool,
 }
 
@@ -65,21 +71,6 @@ pub struct Move {
     wants: Wants,
     /// What is said when it is done.
     told: String,
-}
-
-#[derive(Clone)]
-struct Wires {
-    seen: UnboundedSender<Seen>,
-}
-
-impl Wires {
-    fn ports(&self, approvals: &Arc<Approvals>) -> Ports {
-        Ports {
-            approval: Some(Arc::clone(approvals) as Arc<dyn ApprovalSystem>),
-            display: Some(Arc::new(Notices(self.seen.clone()))),
-            tap: Some(Arc::new(Tap(self.seen.clone()))),
-        }
-    }
 }
 
 /// Messages of hooks go the same way as everything else that happens, so that they stand where they belong.
@@ -100,31 +91,40 @@ impl DisplaySystem for Notices {
 }
 
 impl Seat {
-    /// Finds out what the session is made of and opens it; what went wrong has been told.
+    /// Finds out what the session is made of and opens it, unless something asks to stop first; what went wrong has been
+    /// told.
     pub async fn take(
         args: &StartArgs,
         resumed: Option<SessionId>,
         access: Access,
         face: Face,
+        stops: &mut Stops,
     ) -> Result<Self, Exit> {
         let (seen_by, seen) = unbounded_channel();
         let (asked_by, asked) = unbounded_channel();
         let approver = Approver { questions: asked_by, folder: access.base.clone() };
         let person = (face != Face::Pipe).then(|| Arc::new(approver) as Arc<dyn Asker>);
-        let wires = Wires { seen: seen_by };
-        let display = Arc::new(Notices(wires.seen.clone()));
+        let display = Arc::new(Notices(seen_by.clone()));
         let approvals = start::approvals(args, &access, person, display);
+        let ground = Ground { access: access.clone(), args: args.clone(), seen: seen_by, approvals };
         let is_new = resumed.is_none();
         let made_of = made_of(args, &access, resumed.as_ref());
-        let start = start::find(args, resumed, access.clone()).await?;
+        let cancel = access.cancel.clone();
+        let refused = |stop: Stop| {
+            render::note(&format!("error: {}", stop.reason()));
+            stop.exit()
+        };
+        let found = start::find(args, resumed, access);
+        let start = stops.unless_stopped(found, &cancel).await.map_err(refused)??;
         let (resolver, before) = (start.resolver.clone(), start.before.clone());
-        let opened =
-            start.open(wires.ports(&approvals)).await.map_err(|error| start::refuse_to_open(&error))?;
+        let turns = Arc::default();
+        let opening = start.open(ground.ports(&turns));
+        let opened = stops.unless_stopped(opening, &cancel).await.map_err(refused)?;
+        let opened = opened.map_err(|error| start::refuse_to_open(&error))?;
         start::tell_about(&opened, before.as_ref());
         let modes = ModeSwitch::default();
         modes.guard(&opened.session);
-        let args = args.clone();
-        Ok(Self { opened, seen, asked, wires, access, args, resolver, made_of, modes, approvals, is_new })
+        Ok(Self { opened, seen, asked, ground, resolver, made_of, modes, turns, is_new })
     }
 
     /// The same session, in which another provider is asked: the first one of this plan.
@@ -152,11 +152,16 @@ impl Seat {
     }
 
     /// The same session with the plan of another bundle; what went wrong with finding it has been told.
-    pub async fn with_bundle(&self, reference: &str, told: String) -> Result<Move, Exit> {
-        let mut args = self.args.clone();
+    pub async fn with_bundle(
+        &self,
+        reference: &str,
+        told: String,
+        cancel: CancelToken,
+    ) -> Result<Move, Exit> {
+        let mut args = self.ground.args.clone();
         args.choice = PlanChoice { bundle: Some(reference.to_owned()), profile: None, plan: None };
         let id = self.opened.session.id().clone();
-        let start = start::find(&args, Some(id), self.access.clone()).await?;
+        let start = start::find(&args, Some(id), self.ground.access_until(cancel)).await?;
         let made_of = reference.to_owned();
         Ok(Move {
             which: start.which,
@@ -168,6 +173,11 @@ impl Seat {
             wants: Wants::Nothing,
             told,
         })
+    }
+
+    /// Says if another session goes on elsewhere, and if what it was started from gives something else now.
+    pub async fn tell_changes(&self, id: &SessionId, cancel: CancelToken) {
+        session::tell_changes(&self.ground.access_until(cancel), id).await;
     }
 
     /// A copy of this session.
@@ -184,7 +194,7 @@ impl Seat {
 
     /// Another session, as it was.
     pub fn other(&self, id: SessionId, told: String) -> Move {
-        let made_of = origin_of(&self.access, &id);
+        let made_of = origin_of(&self.ground.access, &id);
         Move {
             which: Which::Resume(id, None),
             prompt: None,
@@ -197,71 +207,17 @@ impl Seat {
         }
     }
 
-    /// Leaves the session for another one, or for itself in another form. Where that does not open, the old one is opened
-    /// again and the reason is given beside it; without either there is nothing to go on with.
-    pub async fn go(mut self, to: Move) -> Result<(Self, Result<String, String>), AppError> {
-        self.opened.update_views().await?;
-        let back = self.opened.session.id().clone();
-        let old = self.opened.session.coordinator().plan().clone();
-        let keeps = self.opened.keeps()?;
-        let leaves = !matches!(&to.which, Which::Resume(id, _) if *id == back);
-        let empty = leaves && self.is_empty();
-        self.opened.session.cleanup().await;
-        // Only one may write to a session: the old one lets go first.
-        drop(self.opened);
-        let Move { which, prompt, resolver, lock, origin, made_of, wants, told } = to;
-        let parts = Parts { prompt, resolver: resolver.clone(), lock, origin };
-        let request =
-            |which, parts| request(&self.access, &self.args, self.wires.ports(&self.approvals), which, parts);
-        let there = match open(request(which, parts)).await {
-            Ok(opened) => match wants.are_met(&opened) {
-                Ok(()) => Ok(opened),
-                Err(reason) => {
-                    opened.session.cleanup().await;
-                    Err(reason)
-                }
-            },
-            Err(error) => Err(chain(&error)),
-        };
-        let outcome = match there {
-            Ok(opened) => {
-                self.opened = opened;
-                (self.resolver, self.made_of) = (resolver, made_of);
-                Ok(told)
-            }
-            Err(reason) => {
-                // With all that worked: what belongs to the other one has been kept already.
-                let Keeps { prompt, lock, origin } = keeps;
-                let parts = Parts { prompt: Some(prompt), resolver: self.resolver.clone(), lock, origin };
-                let which = Which::Resume(back.clone(), Some(Box::new(old)));
-                self.opened = open(request(which, parts)).await?;
-                Err(reason)
-            }
-        };
-        if outcome.is_ok() && leaves {
-            self.is_new = false;
-        }
-        if outcome.is_ok()
-            && empty
-            && let Some(text) = forget(self.access.home.clone(), &back)
-        {
-            self.wires.seen.send(Seen::Notice { text, level: Some("warning".to_owned()) }).ok();
-        }
-        self.modes.guard(&self.opened.session);
-        Ok((self, outcome))
-    }
-
     pub fn folder(&self) -> &Path {
-        &self.access.base
+        &self.ground.access.base
     }
 
     /// The sessions of the project the person is in.
     pub fn scope(&self) -> Scope {
-        Scope::here(&self.access)
+        Scope::here(&self.ground.access)
     }
 
     pub fn home(&self) -> &Home {
-        &self.access.home
+        &self.ground.access.home
     }
 
     pub fn status(&self) -> SessionStatus {
@@ -275,13 +231,23 @@ impl Seat {
 
     /// A turn that failed, in words.
     pub fn failure(&self, error: &ExecuteError) -> Failure {
-        let doors = Doors::of(&self.opened, &self.access.settings);
+        let doors = Doors::of(&self.opened, &self.ground.access.settings);
         failure::describe(error, &self.opened, &doors, Front::Chat)
+    }
+
+    /// How long one prompt may take.
+    pub fn time(&self) -> Option<Duration> {
+        self.ground.access.settings.limits().timeout
+    }
+
+    /// Who answers questions, with what was allowed for longer.
+    pub fn approvals(&self) -> &Approvals {
+        &self.ground.approvals
     }
 
     /// Where what is allowed always is kept.
     pub fn grants(&self) -> GrantFile {
-        GrantFile::new(self.access.home.approvals())
+        GrantFile::new(self.ground.access.home.approvals())
     }
 
     /// What stands before the prompt.
@@ -301,7 +267,7 @@ impl Seat {
 
     /// The folder as people write it.
     fn shown_folder(&self) -> String {
-        let home = self.access.environment.get(amplifier_app::env::HOME).map(PathBuf::from);
+        let home = self.ground.access.environment.get(amplifier_app::env::HOME).map(PathBuf::from);
         match home.and_then(|home| self.folder().strip_prefix(home).ok().map(Path::to_owned)) {
             Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
             Some(below) => format!("~/{}", below.display()),
@@ -327,7 +293,7 @@ impl Seat {
 
     /// The file that keeps what was typed in this folder, for its owner alone.
     pub fn history(&self) -> Result<PathBuf, FileError> {
-        let file = self.access.home.history(self.folder());
+        let file = self.ground.access.home.history(self.folder());
         if let Some(folder) = file.parent() {
             create_private_dir(folder)?;
         }
@@ -345,18 +311,17 @@ impl Seat {
     pub async fn close(self) -> Farewell {
         let id = self.opened.session.id().clone();
         let is_empty = self.is_empty();
-        let Self { opened, access, .. } = self;
-        let mut problems = opened.session.cleanup().await.failed.clone();
+        let Self { opened, ground, .. } = self;
+        let mut problems = cleaned_up(&opened.session).await;
         if let Err(error) = opened.update_views().await {
             problems.push(chain(&error));
         }
         // The lease goes with it.
         drop(opened);
-        if is_empty {
-            problems.extend(forget(access.home, &id));
-            return Farewell { hint: None, problems };
+        match is_empty {
+            true => Farewell::forgetting(ground.access.home, &id, problems),
+            false => Farewell::with_way_back(&id, problems),
         }
-        Farewell { hint: Some(format!("go on with: amplifier resume {id}")), problems }
     }
 }
 
@@ -366,36 +331,29 @@ pub struct Farewell {
     pub problems: Vec<String>,
 }
 
+impl Farewell {
+    fn with_way_back(id: &SessionId, problems: Vec<String>) -> Self {
+        Self { hint: Some(format!("go on with: amplifier resume {id}")), problems }
+    }
+
+    /// That of a session in which nothing was said.
+    fn forgetting(home: Home, id: &SessionId, mut problems: Vec<String>) -> Self {
+        problems.extend(forget(home, id));
+        Self { hint: None, problems }
+    }
+
+    /// That of who did not wait for the end.
+    pub fn in_haste(id: &SessionId) -> Self {
+        let told =
+            "the end of the session was not waited for; what is missing is made again from its journal";
+        Self::with_way_back(id, vec![told.to_owned()])
+    }
+}
+
 /// Removes a session in which nothing was said; returns what went wrong with that.
 fn forget(home: Home, id: &SessionId) -> Option<String> {
     let removed = sessions::delete(&SessionStore::new(home), std::slice::from_ref(id));
     removed.err().map(|error| chain(&error))
-}
-
-/// What a session is opened with beside its plan.
-#[derive(Default)]
-struct Parts {
-    prompt: Option<PromptParts>,
-    resolver: Option<Arc<dyn ModuleSourceResolver>>,
-    lock: Option<Arc<BundleLock>>,
-    origin: Option<SessionOrigin>,
-}
-
-fn request(access: &Access, args: &StartArgs, ports: Ports, which: Which, parts: Parts) -> OpenRequest {
-    OpenRequest {
-        home: access.home.clone(),
-        which,
-        working_dir: access.base.clone(),
-        strictness: if args.strict { Strictness::Strict } else { Strictness::Lenient },
-        environment: access.environment.clone(),
-        approval: ports.approval,
-        display: ports.display,
-        tap: ports.tap,
-        prompt: parts.prompt,
-        resolver: parts.resolver,
-        lock: parts.lock,
-        origin: parts.origin,
-    }
 }
 
 /// The beginning of an id, enough for people: its first part alone is the same for a minute.

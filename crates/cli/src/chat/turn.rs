@@ -1,25 +1,30 @@
 //! One turn of the chat: the session works, and meanwhile everything it tells is shown and everything that is typed is heard.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
-use amplifier_app::{CancelLevel, ExecuteError, Prompt, Session, Speaker, TurnError, prompt};
-use amplifier_protocol::status::{SessionState, SessionStatus};
+use amplifier_app::failure::Failure;
+use amplifier_app::turns::{self, Outcome};
+use amplifier_app::{CancelLevel, CancelToken, ExecuteError, Prompt, Session, Speaker, TurnError, prompt};
+use amplifier_protocol::status::SessionStatus;
 use amplifier_protocol::usage::Usd;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use super::approve::Open;
 use super::calls::one_line;
 use super::draft::Meant;
 use super::input::Typed;
 use super::paint::{Hue, Line, Style};
 use super::screen::Face;
+use super::slash::{self, Said};
 use super::tap::Seen;
-use super::view::{Stopping, View};
+use super::view::{Heard, Stopping, View};
 use super::{Chat, Next};
 use crate::exit::Exit;
-use crate::stop::Stop;
+use crate::stop::{GRACE, Stop};
 
 /// How often the changing lines are drawn.
 const FRAME: Duration = Duration::from_millis(50);
@@ -30,10 +35,31 @@ const STEER: &str = "session.steer";
 enum Wish {
     Nothing,
     Stop,
+    /// Stop: the time of the turn is up.
+    TimeUp,
     /// Stop, and leave.
     Leave(Exit),
     /// A line: an answer, a word to the turn, or a command for afterwards.
     Line(String),
+}
+
+impl Wish {
+    fn of(stop: Stop) -> Self {
+        match stop {
+            Stop::Interrupt => Self::Stop,
+            Stop::TimeUp => Self::TimeUp,
+            stop => Self::Leave(stop.exit()),
+        }
+    }
+}
+
+/// Work that was looked on at.
+pub(super) struct Over<E> {
+    /// Nothing came of work that broke off.
+    pub(super) result: Option<Result<String, E>>,
+    pub(super) next: Next,
+    /// What stopped it, where that was not the person at the terminal.
+    stopped: Option<Stop>,
 }
 
 impl Chat {
@@ -41,29 +67,48 @@ impl Chat {
     pub(super) async fn turn(&mut self, text: String) -> Next {
         let session = self.seat.opened.session.clone();
         let before = (session.status(), self.seat.opened.cost());
-        let (text, failed) = self.seat.opened.expand(text, Speaker::Person).await;
+        let (expanding, cancel) =
+            (self.seat.opened.expand(text.clone(), Speaker::Person), CancelToken::new());
+        let (text, failed) = match self.stops.unless_stopped(expanding, &cancel).await {
+            Ok(expanded) => expanded,
+            Err(stop) => {
+                self.draft.put(text);
+                return self.stopped(stop);
+            }
+        };
         for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
             self.say(&format!("warning: {}", prompt::describe(failed)), Style::of(Hue::Yellow));
         }
         session.reset_cancel();
         let work = tokio::spawn(async move { session.execute(Prompt::Text(text)).await });
-        let (result, next) = self.watch(work).await;
+        let turns = Arc::clone(&self.seat.turns);
+        let over = self.watch(work, |result| turns::answer(result, &turns)).await;
         let broken = || Err(TurnError::Broken { message: "the turn broke off".to_owned() }.into());
-        self.conclude(&result.unwrap_or_else(broken), before);
+        self.conclude(&over.result.unwrap_or_else(broken), over.stopped, before);
+        self.keep_views().await;
+        if let Next::Leave(exit) = over.next {
+            self.exit = exit;
+        }
+        over.next
+    }
+
+    /// Brings what is read of the session up to its journal.
+    pub(super) async fn keep_views(&mut self) {
         if let Err(error) = self.seat.opened.update_views().await {
             self.say(&format!("warning: {error}; the journal is complete"), Style::of(Hue::Yellow));
         }
-        if let Next::Leave(exit) = next {
-            self.exit = exit;
-        }
-        next
     }
 
-    /// Looks on until the work is over; nothing comes of work that broke off.
+    /// Looks on until the work is over, as long as one prompt may take. `answer` gives the answer that it came to; it is
+    /// shown unless it was.
     pub(super) async fn watch<E>(
         &mut self,
         mut work: JoinHandle<Result<String, E>>,
-    ) -> (Option<Result<String, E>>, Next) {
+        answer: impl FnOnce(&Result<String, E>) -> Option<String>,
+    ) -> Over<E> {
+        if let Some(time) = self.seat.time() {
+            self.stops.allow(time);
+        }
         let mut listening = self.screen.face() != Face::Pipe;
         if listening {
             self.input.watch();
@@ -73,16 +118,13 @@ impl Chat {
         let view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
         let session = self.seat.opened.session.clone();
         let before = (session.status(), self.seat.opened.cost());
-        let mut running = Running { view, session, later: Vec::new(), stops: 0, leaves: None };
+        let mut running = Running::new(view, session);
         let result = loop {
             let view = &mut running.view;
             let mut wish = Wish::Nothing;
             tokio::select! {
                 biased;
-                stop = self.stops.next() => wish = match stop {
-                    Stop::Interrupt => Wish::Stop,
-                    stop => Wish::Leave(stop.exit()),
-                },
+                stop = self.stops.next() => wish = Wish::of(stop),
                 typed = self.input.next(), if listening => {
                     listening = !matches!(typed, Typed::End | Typed::Broken(_));
                     wish = heard(view, typed);
@@ -90,67 +132,95 @@ impl Chat {
                 }
                 Some(asked) = self.seat.asked.recv(), if view.question.is_none() => {
                     view.take_all(&mut self.seat.seen);
-                    view.ask(asked);
+                    view.ask(asked, Instant::now());
                     view.draw();
                 }
-                Some(seen) = self.seat.seen.recv() => {
-                    view.take(seen);
-                    view.take_all(&mut self.seat.seen);
-                }
+                // Before what happened: however much that is, it is drawn.
                 _ = frames.tick() => {
-                    view.drop_stale_question();
                     view.spent = so_far(&before, &(self.seat.status(), self.seat.opened.cost()));
-                    view.draw();
+                    wish = running.tick(Instant::now());
                 }
+                Some(seen) = self.seat.seen.recv() => view.take(seen),
                 done = &mut work => break done.ok(),
             }
+            let answers = running.view.question.as_ref().is_some_and(Open::takes_answers);
             if let Wish::Line(line) = &wish
-                && running.view.question.is_none()
+                && !answers
             {
                 self.input.remember(line);
             }
             running.grant(wish).await;
         };
+        self.stops.lift();
         running.view.take_all(&mut self.seat.seen);
-        if let (Some(Ok(answer)), false) = (&result, running.view.answered) {
-            running.view.take(Seen::TextEnd(answer.clone()));
+        if let Some(answer) = result.as_ref().and_then(answer).filter(|_| !running.view.answered) {
+            running.view.take(Seen::TextEnd(answer));
         }
+        let stopped = running.stopped;
         let (later, next) = running.end();
-        self.waiting.extend(later);
-        (result, next)
+        match next {
+            Next::Leave(_) => self.tell_unsent(later),
+            _ => self.waiting.extend(later),
+        }
+        Over { result, next, stopped }
+    }
+
+    /// Says what is not sent because the chat is left, and keeps it in the history.
+    fn tell_unsent(&mut self, lines: Vec<String>) {
+        let draft = Some(self.draft.take()).filter(|draft| !draft.trim().is_empty());
+        draft.iter().for_each(|draft| self.input.remember(draft));
+        for line in lines.into_iter().chain(draft) {
+            self.say(&format!("not sent, but in the history: {}", one_line(&line)), Style::of(Hue::Yellow));
+        }
     }
 
     /// How the turn ended, and what it took.
-    fn conclude(&mut self, result: &Result<String, ExecuteError>, before: (SessionStatus, Option<Usd>)) {
-        let status = self.seat.status();
-        self.exit = match (status.status, result) {
-            (SessionState::Cancelled, _) => Exit::Interrupted,
-            (_, Err(ExecuteError::Turn(TurnError::Limit(_)))) => Exit::Refused,
-            (_, Err(_)) => Exit::Failure,
-            (_, Ok(_)) => Exit::Success,
-        };
+    fn conclude(
+        &mut self,
+        result: &Result<String, ExecuteError>,
+        stopped: Option<Stop>,
+        before: (SessionStatus, Option<Usd>),
+    ) {
+        let outcome = Outcome::of(Some(result), &self.seat.opened.session, &self.seat.turns);
+        self.exit = Exit::of(outcome, stopped);
         if self.exit != Exit::Success && self.screen.face() == Face::Full {
             self.screen.note(&[Line::new()]);
         }
-        match (status.status, result) {
-            (SessionState::Cancelled, _) => self.say("stopped", Style::of(Hue::Yellow)),
-            (_, Err(error)) => {
-                let told = self.seat.failure(error);
-                self.say(&format!("error: {}", told.message), Style::of(Hue::Red));
-                if let Some(hint) = told.hint {
-                    self.say(&format!("  hint: {hint}"), Style::DIM);
-                }
+        let told = match (outcome, result) {
+            (Outcome::Stopped, _) => {
+                self.say_stopped(stopped);
+                None
             }
-            (_, Ok(_)) => {}
+            (Outcome::Denied, Ok(denial)) => Some(Failure { message: denial.clone(), hint: None }),
+            (_, Err(error)) => Some(self.seat.failure(error)),
+            (_, Ok(_)) => None,
+        };
+        if let Some(told) = told {
+            self.say(&format!("error: {}", told.message), Style::of(Hue::Red));
+            if let Some(hint) = told.hint {
+                self.say(&format!("  hint: {hint}"), Style::DIM);
+            }
         }
         if self.screen.face() == Face::Pipe {
             return self.screen.end_raw();
         }
         // What was stopped before it began took nothing.
-        let now = (status, self.seat.opened.cost());
+        let now = (self.seat.status(), self.seat.opened.cost());
         if let Some(line) = so_far(&before, &now) {
             self.screen.note(&[Line::new()]);
             self.say(&line, Style::DIM);
+        }
+    }
+
+    fn say_stopped(&mut self, stopped: Option<Stop>) {
+        let why = stopped.filter(|stop| *stop == Stop::TimeUp);
+        let told = why.map_or_else(|| "stopped".to_owned(), |stop| format!("stopped: {}", stop.reason()));
+        self.say(&told, Style::of(Hue::Yellow));
+        if why.is_some() {
+            self.say(
+                "  hint: `amplifier config get limits.timeout_seconds --output json` says which, and where",
+                Style::DIM,
+            );
         }
     }
 }
@@ -162,14 +232,36 @@ struct Running<'a> {
     /// Lines for afterwards.
     later: Vec<String>,
     stops: u32,
+    /// Until when what was asked to stop may still take.
+    patience: Option<Instant>,
+    /// What stopped it, beside the person.
+    stopped: Option<Stop>,
     leaves: Option<Exit>,
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
+    fn new(view: View<'a>, session: Session) -> Self {
+        Self { view, session, later: Vec::new(), stops: 0, patience: None, stopped: None, leaves: None }
+    }
+
+    /// Time goes by.
+    fn tick(&mut self, now: Instant) -> Wish {
+        self.view.wait(now);
+        self.view.draw();
+        let is_over = self.patience.take_if(|until| now >= *until).is_some();
+        if is_over { Wish::Stop } else { Wish::Nothing }
+    }
+
     async fn grant(&mut self, wish: Wish) {
         match wish {
             Wish::Nothing => {}
             Wish::Stop => {
+                self.stops += 1;
+                self.stop().await;
+            }
+            Wish::TimeUp => {
+                self.stopped = self.stopped.or(Some(Stop::TimeUp));
+                self.patience = Some(Instant::now() + GRACE);
                 self.stops += 1;
                 self.stop().await;
             }
@@ -178,10 +270,14 @@ impl Running<'_> {
                 self.session.cancel(CancelLevel::Immediate).await;
             }
             Wish::Line(line) if self.view.question.is_some() => {
-                if let Some((open, answer)) = self.view.answer_with(&line) {
-                    self.view.note(told(answer), Style::DIM);
-                    // Whoever asked may have gone meanwhile; then nothing depends on the answer.
-                    open.asked.answer.send(answer).ok();
+                match self.view.answer_with(&line, Instant::now()) {
+                    Heard::Nothing => {}
+                    Heard::Answer(open, answer) => {
+                        self.view.note(told(answer), Style::DIM);
+                        // Whoever asked may have gone meanwhile; then nothing depends on the answer.
+                        open.asked.answer.send(answer).ok();
+                    }
+                    Heard::Message(line) => self.send(line).await,
                 }
             }
             Wish::Line(line) if line.trim().is_empty() => {}
@@ -191,9 +287,9 @@ impl Running<'_> {
 
     /// A line for the running turn, or for afterwards where the turn does not take it.
     async fn send(&mut self, line: String) {
-        let for_us = line.starts_with('/') || matches!(line.trim(), "exit" | "quit");
         let message = json!({"message": line});
-        let taken = !for_us && self.session.coordinator().call_capability(STEER, message).await.is_ok();
+        let taken =
+            !is_for_us(&line) && self.session.coordinator().call_capability(STEER, message).await.is_ok();
         if taken {
             self.view.queued.push(line);
         } else {
@@ -209,43 +305,61 @@ impl Running<'_> {
         let level =
             if self.stops > 1 || running.is_empty() { CancelLevel::Immediate } else { CancelLevel::Graceful };
         if level == CancelLevel::Graceful {
-            let told = format!("stopping when {} is done; Ctrl-C again stops at once", running.join(", "));
+            let why = self.stopped.map(|stop| format!("{}: ", stop.reason())).unwrap_or_default();
+            let told =
+                format!("{why}stopping when {} is done; Ctrl-C again stops at once", running.join(", "));
             self.view.note(&told, Style::of(Hue::Yellow));
         }
         self.view.stopping = if level == CancelLevel::Graceful { Stopping::Soon } else { Stopping::Now };
         self.session.cancel(level).await;
+        // Nothing is begun any more, so nothing is asked.
+        self.view.leave_question();
     }
 
-    /// What came too late for this turn is the next one; after a stop the person may want to change it first.
+    /// What came too late for this turn is the next one; after a stop the person may want to change it first. Commands are
+    /// done as they were given.
     fn end(mut self) -> (Vec<String>, Next) {
         self.view.leave_question();
         let mut late = std::mem::take(&mut self.view.queued);
         late.append(&mut self.later);
-        if self.stops > 0 && !late.is_empty() {
-            late.extend(Some(self.view.draft.take()).filter(|draft| !draft.is_empty()));
-            self.view.draft.put(late.join("\n"));
-            late.clear();
+        if self.stops > 0 && self.leaves.is_none() {
+            let (commands, mut messages): (Vec<_>, Vec<_>) =
+                late.into_iter().partition(|line| is_for_us(line));
+            if !messages.is_empty() {
+                messages.extend(Some(self.view.draft.take()).filter(|draft| !draft.is_empty()));
+                self.view.draft.put(messages.join("\n"));
+            }
+            late = commands;
         }
         self.view.finish();
         (late, self.leaves.map_or(Next::Prompt, Next::Leave))
     }
 }
 
+/// Whether a line is for the chat and not for the model.
+fn is_for_us(line: &str) -> bool {
+    !matches!(slash::read(line), Said::Prompt(_))
+}
+
 /// What something typed means while a turn runs.
 fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
     match typed {
-        Typed::Key(key) => match view.draft.key(key) {
+        Typed::Key(key) => match view.key(key, Instant::now()) {
             Meant::Nothing => Wish::Nothing,
             Meant::Line(line) => Wish::Line(line),
             Meant::Interrupt => Wish::Stop,
             Meant::End => Wish::Leave(Exit::Success),
         },
         Typed::Paste(text) => {
-            view.draft.paste(&text);
+            view.paste(&text, Instant::now());
             Wish::Nothing
         }
         Typed::Line(line) => Wish::Line(line),
         Typed::Interrupt | Typed::InterruptAnew => Wish::Stop,
+        Typed::Refused(why) => {
+            view.note(&format!("error: {why}"), Style::of(Hue::Red));
+            Wish::Nothing
+        }
         // The end of what is typed is not the end of the turn.
         Typed::End | Typed::Broken(_) | Typed::Rested => Wish::Nothing,
     }
@@ -258,20 +372,6 @@ fn told(answer: Answer) -> &'static str {
         Answer::Always => "allowed always in this folder",
         Answer::No => "not allowed",
     }
-}
-
-/// An error with its causes, in one text.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(&format!(": {said}"));
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// What a turn took up to now; nothing before the first answer of the model.

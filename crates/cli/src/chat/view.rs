@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
 use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
+use crossterm::event::{KeyCode, KeyEvent};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::approve::{self, Asked, Open};
+use super::approve::{self, Asked, Meaning, Open};
 use super::calls::{Call, Calls, Well, one_line, seconds, shortened};
-use super::draft::Draft;
+use super::draft::{Draft, Meant};
 use super::markdown::{Stream, safe};
 use super::paint::{Hue, Line, Margin, Span, Style, wrap};
 use super::screen::{Cursor, Face, Screen};
@@ -63,11 +64,19 @@ pub struct View<'a> {
     began: Instant,
     pub queued: Vec<String>,
     pub question: Option<Open>,
-    /// What was typed when a question came; it comes back after the answer.
+    /// What was typed when a question came and was set aside for it; it comes back after the answer.
     aside: String,
     pub stopping: Stopping,
     /// Tokens and money of this turn so far, in words.
     pub spent: Option<String>,
+}
+
+/// What came of a line while a question was open.
+pub enum Heard {
+    Nothing,
+    Answer(Box<Open>, Answer),
+    /// A word to the turn.
+    Message(String),
 }
 
 /// Whether the turn was asked to stop.
@@ -109,7 +118,9 @@ impl<'a> View<'a> {
 
     /// Shows everything that happened up to now.
     pub fn take_all(&mut self, seen: &mut UnboundedReceiver<Seen>) {
-        while let Ok(seen) = seen.try_recv() {
+        // Not what happens meanwhile: something that never rests would keep everything else waiting.
+        for _ in 0..seen.len() {
+            let Ok(seen) = seen.try_recv() else { return };
             self.take(seen);
         }
     }
@@ -260,8 +271,8 @@ impl<'a> View<'a> {
         self.last = kind;
     }
 
-    /// Puts a question; what was being typed waits.
-    pub fn ask(&mut self, asked: Asked) {
+    /// Puts a question. What is being typed goes on.
+    pub fn ask(&mut self, asked: Asked, now: Instant) {
         self.end_text();
         let room = room(self.screen);
         let mut lines = approve::shown(&asked, room);
@@ -273,34 +284,69 @@ impl<'a> View<'a> {
         lines.extend(approve::scope(&asked.question, room));
         self.part(Kind::Call);
         self.screen.note(&lines);
-        self.aside = self.draft.take();
-        let open = Open::new(asked, hidden);
-        if self.screen.face() == Face::Dumb {
-            self.screen.note(&[open.line()]);
-        }
-        self.question = Some(open);
+        self.question = Some(Open::new(asked, hidden, self.draft.text(), now));
     }
 
-    /// Takes an answer; nothing comes of what is none.
-    pub fn answer_with(&mut self, text: &str) -> Option<(Open, Answer)> {
-        let open = self.question.as_ref()?;
-        if open.wants_all(text) {
-            let lines = approve::shown(&open.asked, room(self.screen));
-            self.screen.note(&lines);
-            return None;
+    /// Time goes by for a question: one whose asker went away needs no answer any more, one that stands there takes one.
+    pub fn wait(&mut self, now: Instant) {
+        self.drop_stale_question();
+        let Some(open) = &mut self.question else { return };
+        if open.wait(now) && self.screen.face() == Face::Dumb {
+            self.screen.note(&[open.line()]);
         }
-        let Some(answer) = open.read(text) else {
-            let keys = open.keys();
-            self.note(keys, Style::of(Hue::Yellow));
-            return None;
-        };
-        let open = self.question.take()?;
-        self.draft.put(std::mem::take(&mut self.aside));
-        Some((open, answer))
+    }
+
+    /// A key, for the line that is being typed.
+    pub fn key(&mut self, key: KeyEvent, now: Instant) -> Meant {
+        let Some(open) = &mut self.question else { return self.draft.key(key) };
+        if key.code == KeyCode::Esc && open.leaves_the_draft() {
+            self.aside = self.draft.take();
+            open.begin(now);
+            return Meant::Nothing;
+        }
+        let meant = self.draft.key(key);
+        if meant == Meant::Nothing {
+            open.typed(self.draft.text(), now);
+        }
+        meant
+    }
+
+    /// Text that was pasted.
+    pub fn paste(&mut self, text: &str, now: Instant) {
+        self.draft.paste(text);
+        if let Some(open) = &mut self.question {
+            open.typed(self.draft.text(), now);
+        }
+    }
+
+    /// Takes a line while a question is open.
+    pub fn answer_with(&mut self, line: &str, now: Instant) -> Heard {
+        let Some(open) = &mut self.question else { return Heard::Nothing };
+        match open.line_ended(line, now) {
+            Meaning::Answer(answer) => {
+                let Some(open) = self.question.take() else { return Heard::Nothing };
+                self.draft.put(std::mem::take(&mut self.aside));
+                return Heard::Answer(Box::new(open), answer);
+            }
+            Meaning::Message(line) => return Heard::Message(line),
+            Meaning::View => {
+                let lines = approve::shown(&open.asked, room(self.screen));
+                self.screen.note(&lines);
+            }
+            Meaning::Unclear => {
+                let keys = open.keys();
+                self.note(keys, Style::of(Hue::Yellow));
+            }
+            Meaning::TooSoon => {
+                self.note("that came before the question could be read", Style::of(Hue::Yellow));
+            }
+            Meaning::Nothing => {}
+        }
+        Heard::Nothing
     }
 
     /// A question whose asker went away needs no answer any more.
-    pub fn drop_stale_question(&mut self) {
+    fn drop_stale_question(&mut self) {
         if self.question.as_ref().is_some_and(|open| open.asked.answer.is_closed()) {
             self.leave_question();
             self.note("nobody answered in time", Style::of(Hue::Yellow));
@@ -309,7 +355,8 @@ impl<'a> View<'a> {
 
     /// Puts back what was being typed when a question came that nobody answers any more.
     pub fn leave_question(&mut self) {
-        if self.question.take().is_some() {
+        let Some(open) = self.question.take() else { return };
+        if !open.leaves_the_draft() {
             self.draft.put(std::mem::take(&mut self.aside));
         }
     }

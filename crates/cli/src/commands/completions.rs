@@ -10,6 +10,6 @@ use crate::render;
 pub fn run(args: &CompletionsArgs) -> Exit {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "amplifier", &mut text);
-    render::raw(&text);
+    drop(render::raw(text));
     Exit::Success
 }

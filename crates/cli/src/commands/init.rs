@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use amplifier_app::connect::{Connection, KeyChoice, short};
 use amplifier_app::detect::{self, DetectError, Places};
-use amplifier_app::inquire::{self, Inquiry};
+use amplifier_app::inquire::{self, Asker, Inquiry};
 use amplifier_app::keys::KeyPlace;
 use amplifier_app::lack;
 use amplifier_app::library::Access;
@@ -101,7 +101,7 @@ async fn unasked(scope: Scope, trial: Trial, access: &Access) -> Exit {
 async fn told_of_old(access: &Access) -> Option<Exit> {
     let mut lacking = None;
     for entry in access.settings.providers() {
-        match lack::of(&entry.spec, &access.environment).await {
+        match lack::of_configured(&entry, &access.settings, &access.environment).await {
             Ok(None) => {
                 render::out(&format!("`{}` is in the settings already: {}", entry.name(), entry.place));
                 return Some(Exit::Success);
@@ -133,10 +133,7 @@ async fn try_out(connection: &Connection, access: &Access) -> Result<(), Exit> {
     let environment = &access.environment;
     let inquiry = Inquiry { entry: Some(connection.trial()), ..Inquiry::default() };
     let answered = inquire::test(&inquiry, environment, &Places::of(environment)).await;
-    let answered = answered.map_err(|error| match provider::refuse(&error, Form::Text) {
-        Exit::Usage => Exit::Usage,
-        _ => Exit::Failure,
-    })?;
+    let answered = answered.map_err(|error| provider::refuse(&error, Asker::Init, Form::Text))?;
     let model = answered.model.map(|model| format!(" (`{model}`)")).unwrap_or_default();
     render::note(&format!("`{}` answers{model}, {:.0} ms", short(&answered.module), answered.total_ms));
     Ok(())

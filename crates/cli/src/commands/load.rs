@@ -17,7 +17,7 @@ use super::profile;
 use crate::args::PlanChoice;
 use crate::exit::Exit;
 use crate::progress::Fetching;
-use crate::render::{self, Palette};
+use crate::render::{self, Palette, Remark, Weight};
 
 /// The home, the working folder and the settings, as every command sees them. What is worth telling about the settings is
 /// told.
@@ -25,7 +25,8 @@ pub fn access(home: Option<PathBuf>) -> Result<Access, Exit> {
     let mut access = access_without_settings(home)?;
     let files = settings_files(&access);
     let settings = Settings::load(&files, &access.environment).map_err(|error| refuse_settings(&error))?;
-    settings.notices().iter().for_each(|notice| render::note(&line(notice)));
+    settings.notices().iter().for_each(tell_notice);
+    access.environment.learn(&settings.plain());
     access.settings = Arc::new(settings);
     Ok(access)
 }
@@ -67,7 +68,7 @@ pub fn palette(home: Option<PathBuf>, cwd: Option<&Path>) -> Palette {
 
 /// Tells what went wrong while stored keys were looked for.
 pub fn tell_key_problems(access: &Access) {
-    access.environment.problems().iter().for_each(|problem| render::note(&format!("warning: {problem}")));
+    access.environment.problems().iter().for_each(|problem| Remark::warning(format!("{problem}")).tell());
 }
 
 /// Where the settings are.
@@ -78,7 +79,7 @@ pub fn settings_files(access: &Access) -> SettingsFiles {
 /// Tells why settings cannot be used.
 pub fn refuse_settings(error: &SettingsError) -> Exit {
     let complaints = error.complaints();
-    complaints.iter().for_each(|complaint| render::note(&format!("error: {complaint}")));
+    complaints.iter().for_each(|complaint| Remark::error(format!("{complaint}")).tell());
     if complaints.is_empty() {
         render::error(error, error.hint().as_deref());
     }
@@ -155,7 +156,7 @@ pub fn refuse(fault: &BundleFault) -> Exit {
 fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
     if let BundleFault::Load(error) = fault {
         let complaints = prepare::complaints(error);
-        complaints.iter().for_each(|complaint| render::note(&format!("error: {complaint}")));
+        complaints.iter().for_each(|complaint| Remark::error(format!("{complaint}")).tell());
         if !complaints.is_empty() {
             return Exit::Usage;
         }
@@ -175,12 +176,20 @@ fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
 
 /// Tells what is worth telling about a bundle that is ready.
 pub fn tell(bundle: &PreparedBundle) {
-    for notice in bundle.notices() {
-        render::note(&line(notice));
-    }
+    bundle.notices().iter().for_each(tell_notice);
     for problem in &bundle.missing {
-        render::note(&format!("warning: {problem}"));
+        Remark::warning(format!("{problem}")).tell();
     }
+}
+
+/// Tells a notice, with its advice.
+pub fn tell_notice(notice: &Notice) {
+    let weight = match notice.severity {
+        Severity::Note => Weight::Note,
+        Severity::Warning => Weight::Warning,
+        Severity::Error => Weight::Error,
+    };
+    Remark::new(weight, notice.to_string()).maybe_hint(notice.hint.clone()).tell();
 }
 
 /// A notice with its weight, on one line, and the advice on another.
@@ -209,7 +218,11 @@ impl Chosen {
     pub async fn find(choice: &PlanChoice, access: &Access, options: PrepareOptions) -> Result<Self, Exit> {
         if let Some(path) = &choice.plan {
             return match PlanFile::read(path) {
-                Ok(file) => Ok(Self::File(Box::new(file.with_settings(&access.settings)))),
+                Ok(file) => {
+                    let file = file.with_settings(&access.settings);
+                    access.environment.learn(file.plain());
+                    Ok(Self::File(Box::new(file)))
+                }
                 Err(error) => {
                     render::error(&error, error.hint());
                     Err(Exit::Usage)
@@ -242,7 +255,7 @@ impl Chosen {
                     // That there is no provider is no warning here: one is named, or looked for.
                     let warnings =
                         file.validation.warnings().filter(|check| check.name != "providers_present");
-                    warnings.for_each(|check| render::note(&file.describe(check)));
+                    warnings.for_each(|check| render::aside(&file.describe(check)));
                     Ok(plan)
                 }
                 Err(error) => {
@@ -255,7 +268,7 @@ impl Chosen {
                 bundle.plan().map_err(|fault| refuse(&fault))
             }
             Self::Profile(prepared) => {
-                prepared.notices().iter().for_each(|notice| render::note(&line(notice)));
+                prepared.notices().iter().for_each(tell_notice);
                 prepared.plan().map_err(|fault| profile::refuse(&fault))
             }
         }

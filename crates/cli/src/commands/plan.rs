@@ -14,7 +14,7 @@ use super::load::{self, Chosen};
 use super::profile;
 use crate::args::{DiffArgs, ExplainArgs, Form, HashArgs, PlanChoice, PlanFormat, ShowArgs, ValidateArgs};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// `amplifier plan validate FILE`.
 pub fn validate(args: &ValidateArgs) -> Exit {
@@ -160,10 +160,9 @@ pub fn explain(args: &ExplainArgs, home: Option<PathBuf>) -> Exit {
             args.pointer.is_empty() || pointer == args.pointer || pointer.starts_with(&below)
         });
         if settings.is_empty() {
-            render::note(&format!("error: the plan has nothing at `{}`", args.pointer));
-            render::note(
-                "  hint: `amplifier plan show` prints the plan; pointers look like `/tools/0/module`",
-            );
+            Remark::error(format!("the plan has nothing at `{}`", args.pointer))
+                .hint("`amplifier plan show` prints the plan; pointers look like `/tools/0/module`")
+                .tell();
             return Err(Exit::Usage);
         }
         match args.output {

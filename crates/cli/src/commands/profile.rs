@@ -220,7 +220,7 @@ async fn compile(args: &CompileArgs, access: &Access) -> Result<Exit, ProfileErr
     for id in ids {
         match profiles.compile(&id, &cx).await {
             Ok(compiled) => {
-                compiled.notices.iter().for_each(|notice| render::note(&load::line(notice)));
+                compiled.notices.iter().for_each(load::tell_notice);
                 let (word, resolved) = match &compiled.outcome {
                     Outcome::Unchanged => ("unchanged", &[][..]),
                     Outcome::Built { resolved } => ("compiled", resolved.as_slice()),

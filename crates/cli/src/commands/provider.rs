@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use amplifier_app::detect::{Places, Standing, Standings, standings};
-use amplifier_app::inquire::{self, Answered, Inquiry, InquiryError, Models};
+use amplifier_app::inquire::{self, Answered, Asker, Inquiry, InquiryError, Models};
 use amplifier_app::lack::{self, Lack};
 use amplifier_app::library::Access;
 use amplifier_app::settings::Configured;
@@ -40,7 +40,8 @@ pub fn run(command: &ProviderCommand, home: Option<PathBuf>) -> Exit {
             ProviderCommand::Models(args) => models(args, &access).await,
             ProviderCommand::Test(args) => test(args, &access).await,
             ProviderCommand::Add(args) => connect::add(args, &access).await,
-            ProviderCommand::Remove(args) => connect::remove(args, &access),
+            ProviderCommand::Set(args) => connect::set(args, &access).await,
+            ProviderCommand::Remove(args) => connect::remove(args, &access).await,
         };
         load::tell_key_problems(&access);
         exit
@@ -58,7 +59,7 @@ async fn list(args: &ProviderListArgs, access: &Access) -> Exit {
     };
     let mut configured = Vec::new();
     for entry in access.settings.providers() {
-        match lack::of(&entry.spec, environment).await {
+        match lack::of_configured(&entry, &access.settings, &access.environment).await {
             Ok(lack) => configured.push((entry, lack)),
             Err(error) => return connect::refuse_detect(&error),
         }
@@ -184,7 +185,7 @@ async fn models(args: &ProviderAskArgs, access: &Access) -> Exit {
     let environment = &access.environment;
     let found = match inquire::models(&inquiry(args, access), environment, &Places::of(environment)).await {
         Ok(found) => found,
-        Err(error) => return refuse(&error, args.output),
+        Err(error) => return refuse(&error, Asker::Command, args.output),
     };
     match args.output {
         Form::Json => render::json(&json!(found)),
@@ -211,7 +212,7 @@ async fn test(args: &ProviderAskArgs, access: &Access) -> Exit {
     let environment = &access.environment;
     let answered = match inquire::test(&inquiry(args, access), environment, &Places::of(environment)).await {
         Ok(answered) => answered,
-        Err(error) => return refuse(&error, args.output),
+        Err(error) => return refuse(&error, Asker::Command, args.output),
     };
     match args.output {
         Form::Json => {
@@ -248,8 +249,8 @@ fn tell_answer(answered: &Answered) {
 }
 
 /// Says why not; to programs on standard output too.
-pub fn refuse(error: &InquiryError, form: Form) -> Exit {
-    let hint = error.hint();
+pub fn refuse(error: &InquiryError, asker: Asker, form: Form) -> Exit {
+    let hint = error.hint(asker);
     if form == Form::Json {
         let mut told = json!({"ok": false, "error": {"message": error.to_string()}, "hint": hint});
         if let (InquiryError::Call(failed), Some(place)) = (error, told.get_mut("error")) {
@@ -260,6 +261,7 @@ pub fn refuse(error: &InquiryError, form: Form) -> Exit {
     render::error(error, hint.as_deref());
     match error {
         InquiryError::Unknown(_) | InquiryError::Detect(_) | InquiryError::NotUsable { .. } => Exit::Usage,
+        error if error.is_timeout() => Exit::TimedOut,
         _ => Exit::Failure,
     }
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use amplifier_app::approval::Asker;
 use amplifier_app::env;
@@ -11,9 +10,7 @@ use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenSession, RecordTap, Which};
 use amplifier_app::store::SessionStore;
 use amplifier_app::turns::{self, Taps, TurnWatch};
-use amplifier_app::{
-    CancelLevel, CancelToken, DisplaySystem, ExecuteError, Prompt, Session, Speaker, prompt,
-};
+use amplifier_app::{DisplaySystem, ExecuteError, Prompt, Speaker, prompt};
 use amplifier_protocol::ids::SessionId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -25,14 +22,12 @@ use super::load;
 use super::start::{self, Ports, Start};
 use crate::args::{AskArgs, Output, RunArgs};
 use crate::ask::Terminal;
+use crate::attend::{Attendant, attend};
 use crate::chat::{Onlooker, Shown, Wire};
 use crate::exit::Exit;
 use crate::input::{self, Asked};
-use crate::render::{self, Tone};
-use crate::stop::{Stop, Stops};
-
-/// How long what was asked to stop may take before it is stopped.
-const GRACE: Duration = Duration::from_secs(2);
+use crate::render::{self, Remark, Tone};
+use crate::stop::Stop;
 
 /// `amplifier run`.
 pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
@@ -41,34 +36,30 @@ pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
 
 /// The same with settings that were read already, or with why they cannot be used.
 pub fn answer_with(args: &AskArgs, resume: Option<&str>, access: Result<Access, Exit>) -> Exit {
-    load::block_on(async {
-        let unread = Arc::new(Notify::new());
-        let mut stops = match Stops::listen(args.timeout, Arc::clone(&unread)) {
-            Ok(stops) => stops,
-            Err(error) => {
-                render::error(&error, None);
-                return Exit::Failure;
-            }
-        };
-        let begun = match access {
-            Ok(access) => begin(args, resume, access, &mut stops).await,
-            Err(exit) => Err(exit),
-        };
-        let exit = match begun {
-            Ok(Begun { what: What::Nothing(id), .. }) => {
-                report::nothing_to_finish(args.output, id);
-                return Exit::Success;
-            }
-            Ok(Begun { what: What::Turn(asked), start }) => {
-                answer(args, asked, start, &mut stops, unread).await
-            }
-            Err(exit) => Err(exit),
-        };
-        exit.unwrap_or_else(|exit| {
-            report::without_session(args.output, exit);
-            exit
-        })
-    })
+    let args = Arc::new(args.clone());
+    let told = Arc::clone(&args);
+    attend(
+        args.timeout,
+        move |stop| tell_stop(stop, &told),
+        async |attendant| {
+            let begun = match access {
+                Ok(access) => begin(&args, resume, access, attendant).await,
+                Err(exit) => Err(exit),
+            };
+            let exit = match begun {
+                Ok(Begun { what: What::Nothing(id), .. }) => {
+                    report::nothing_to_finish(args.output, id);
+                    return Exit::Success;
+                }
+                Ok(Begun { what: What::Turn(asked), start }) => answer(&args, asked, start, attendant).await,
+                Err(exit) => Err(exit),
+            };
+            exit.unwrap_or_else(|exit| {
+                report::without_session(args.output, exit);
+                exit
+            })
+        },
+    )
 }
 
 /// What is known before there is a session.
@@ -87,10 +78,10 @@ enum What {
 
 /// Reads what is asked and finds out with what it is answered.
 async fn begin(
-    args: &AskArgs,
+    args: &Arc<AskArgs>,
     resume: Option<&str>,
     access: Access,
-    stops: &mut Stops,
+    attendant: &mut Attendant,
 ) -> Result<Begun, Exit> {
     let resumed = resume.map(str::parse::<SessionId>).transpose();
     let resumed = resumed.map_err(|error| {
@@ -98,15 +89,16 @@ async fn begin(
         Exit::Usage
     })?;
     if let Some(time) = access.settings.limits().timeout {
-        stops.allow(time);
+        attendant.allow(time);
     }
     let asked = match args.go_on {
         true => None,
-        false => Some(read_input(args, stops).await?),
+        false => Some(read_input(args, attendant).await?),
     };
     let (cancel, store) = (access.cancel.clone(), SessionStore::new(access.home.clone()));
-    let found = start::find(&args.start, resumed, access);
-    let start = unless_stopped(found, &cancel, args, stops).await??;
+    let wish = Arc::clone(args);
+    let found = async move { start::find(&wish.start, resumed, access).await };
+    let start = attendant.unless_cancelled(found, &cancel).await??;
     let what = match (asked, &start.which) {
         (None, Which::Resume(id, _)) if is_finished(&store, id)? => What::Nothing(id.clone()),
         (asked, _) => What::Turn(asked),
@@ -115,17 +107,12 @@ async fn begin(
 }
 
 /// What is asked. Who waits for the end of standard input is not kept waiting when the time is up.
-async fn read_input(args: &AskArgs, stops: &mut Stops) -> Result<Asked, Exit> {
-    tokio::select! {
-        read = input::read(args.prompt.clone()) => read.map_err(|error| {
-            render::error(&error, error.hint());
-            Exit::Usage
-        }),
-        stop = stops.next() => {
-            tell_stop(stop, args);
-            Err(stop.exit())
-        }
-    }
+async fn read_input(args: &AskArgs, attendant: &mut Attendant) -> Result<Asked, Exit> {
+    let read = input::read(args.prompt.clone());
+    attendant.unless_stopped(read).await?.map_err(|error| {
+        render::error(&error, error.hint());
+        Exit::Usage
+    })
 }
 
 fn is_finished(store: &SessionStore, id: &SessionId) -> Result<bool, Exit> {
@@ -133,43 +120,20 @@ fn is_finished(store: &SessionStore, id: &SessionId) -> Result<bool, Exit> {
     finished.map_err(|error| start::refuse_to_open(&AppError::from(error)))
 }
 
-/// Does something that ends soon once it is cancelled, unless something asks to stop first.
-async fn unless_stopped<T>(
-    work: impl Future<Output = T>,
-    cancel: &CancelToken,
-    args: &AskArgs,
-    stops: &mut Stops,
-) -> Result<T, Exit> {
-    tokio::pin!(work);
-    let stop = tokio::select! {
-        done = &mut work => return Ok(done),
-        stop = stops.next() => stop,
-    };
-    cancel.request_immediate();
-    // Whatever it still says is overtaken by why it was stopped.
-    drop(tokio::time::timeout(GRACE, work).await);
-    tell_stop(stop, args);
-    Err(stop.exit())
-}
-
 fn tell_stop(stop: Stop, args: &AskArgs) {
+    let reason = stop.reason();
     match (stop, args.timeout) {
         (Stop::TimeUp, Some(time)) => {
-            render::note(&format!(
-                "error: not done in {}, the time that `--timeout` gives",
-                report::time(time)
-            ));
+            let time = report::time(time);
+            Remark::error(format!("not done in {time}, the time that `--timeout` gives")).tell();
         }
         (Stop::TimeUp, None) => {
-            render::note("error: not done in the time that the settings give");
-            render::note(
-                "  hint: `amplifier config get limits.timeout_seconds --output json` says where; `--timeout` goes before it",
-            );
+            let hint = "`amplifier config get limits.timeout_seconds --output json` says where; `--timeout` goes before it";
+            Remark::error(reason).hint(hint).tell();
         }
-        (Stop::Interrupt, _) => render::note("error: interrupted"),
-        (Stop::Terminate, _) => render::note("error: ended by another program"),
-        (Stop::HangUp, _) => render::note("error: the terminal was closed"),
+        // Who left needs no word.
         (Stop::Unread, _) => {}
+        (Stop::Interrupt | Stop::Terminate | Stop::HangUp, _) => Remark::error(reason).tell(),
     }
 }
 
@@ -178,32 +142,53 @@ async fn answer(
     args: &AskArgs,
     asked: Option<Asked>,
     start: Start,
-    stops: &mut Stops,
-    unread: Arc<Notify>,
+    attendant: &mut Attendant,
 ) -> Result<Exit, Exit> {
     let began = Instant::now();
     let watch = Arc::new(TurnWatch::default());
-    let (looks_on, aside) = onlooker(args, &start.access, &unread);
+    let (looks_on, aside) = onlooker(args, &start.access, attendant.unread());
     let display = aside.display();
     let person = || Terminal::find(start.access.base.clone()).map(|terminal| aside.asker(Arc::new(terminal)));
     let person = if args.start.approve.is_none() { person() } else { None };
     let approval = start::approvals(&args.start, &start.access, person, display.clone());
-    let tap = taps(args, &aside, Arc::clone(&watch), unread);
+    let tap = taps(args, &aside, Arc::clone(&watch));
     let ports = Ports { approval: Some(approval), display: Some(display), tap: Some(Arc::new(tap)) };
     let cancel = start.access.cancel.clone();
     let (settings, before) = (Arc::clone(&start.access.settings), start.before.clone());
-    let opened = match unless_stopped(start.open(ports), &cancel, args, stops).await? {
-        Ok(opened) => opened,
+    let opened = match attendant.unless_cancelled(start.open(ports), &cancel).await? {
+        Ok(opened) => Arc::new(opened),
         Err(error) => return Err(start::refuse_to_open(&error)),
     };
     start::tell_about(&opened, before.as_ref());
     let doors = Doors::of(&opened, &settings);
-    let turn = converse(&opened, asked, stops, &aside);
     let is_shown = looks_on.is_some();
-    let (result, stopped) = match looks_on {
-        Some(looks_on) => looks_on.along(turn, |(result, _)| report::answer(result.as_ref(), &watch)).await,
-        None => turn.await,
+    let leave = Arc::new(Notify::new());
+    let turn = {
+        let (turn, leave) = (converse(Arc::clone(&opened), asked, aside.clone()), Arc::clone(&leave));
+        let turn = async move {
+            tokio::select! {
+                result = turn => Some(result),
+                () = leave.notified() => None,
+            }
+        };
+        let watch = Arc::clone(&watch);
+        async move {
+            match looks_on {
+                Some(looks_on) => {
+                    looks_on.along(turn, |result| turns::answer(result.as_ref()?, &watch)).await
+                }
+                None => turn.await,
+            }
+        }
     };
+    let polite = || aside.note("stopping after what runs now; interrupt again to stop at once");
+    let raise = |level| {
+        let session = opened.session.clone();
+        async move {
+            session.cancel(level).await;
+        }
+    };
+    let (result, stopped) = attendant.supervise(turn, &leave, raise, polite).await?;
     let (result, watch) = (result.as_ref(), watch.as_ref());
     let ended = report::Ended { opened: &opened, watch, doors: &doors, result, stopped, is_shown };
     let exit = ended.exit();
@@ -220,7 +205,7 @@ async fn answer(
 
 /// Somebody who looks on while the answer forms, where a person reads it; and the way for what is said beside it. Who wants
 /// nothing but the answer gets it when it is whole, for only then it is known which text it is.
-fn onlooker(args: &AskArgs, access: &Access, unread: &Arc<Notify>) -> (Option<Onlooker>, Aside) {
+fn onlooker(args: &AskArgs, access: &Access, unread: Arc<Notify>) -> (Option<Onlooker>, Aside) {
     let shown = match render::tone() {
         _ if args.output != Output::Text => None,
         Tone::Quiet => None,
@@ -228,9 +213,8 @@ fn onlooker(args: &AskArgs, access: &Access, unread: &Arc<Notify>) -> (Option<On
         Tone::Verbose => Some(Shown::Answer),
     };
     let term = access.environment.get(env::TERM);
-    let found = shown.and_then(|shown| {
-        Onlooker::find(term.as_deref(), shown, access.settings.thinking(), Arc::clone(unread))
-    });
+    let thinking = access.settings.thinking();
+    let found = shown.and_then(|shown| Onlooker::find(term.as_deref(), shown, thinking, unread));
     match found {
         Some((looks_on, wire)) => (Some(looks_on), Aside::Wire(wire)),
         None => (None, Aside::Lines),
@@ -238,6 +222,7 @@ fn onlooker(args: &AskArgs, access: &Access, unread: &Arc<Notify>) -> (Option<On
 }
 
 /// Where everything goes that is said beside the answer.
+#[derive(Clone)]
 enum Aside {
     /// To standard error, line by line.
     Lines,
@@ -250,6 +235,13 @@ impl Aside {
         match self {
             Self::Lines => render::note(line),
             Self::Wire(wire) => wire.note(line),
+        }
+    }
+
+    fn tell(&self, remark: Remark) {
+        match self {
+            Self::Lines => remark.tell(),
+            Self::Wire(wire) => wire.tell(remark),
         }
     }
 
@@ -268,40 +260,36 @@ impl Aside {
     }
 }
 
-fn taps(args: &AskArgs, aside: &Aside, watch: Arc<TurnWatch>, unread: Arc<Notify>) -> Taps {
+fn taps(args: &AskArgs, aside: &Aside, watch: Arc<TurnWatch>) -> Taps {
     let mut taps: Vec<Arc<dyn RecordTap>> = vec![watch];
     if let Aside::Wire(wire) = aside {
         taps.push(wire.tap());
     }
     if args.output == Output::Jsonl {
-        taps.push(Arc::new(follow::Lines::new(unread)));
+        taps.push(Arc::new(follow::Lines));
     }
     if render::tone() == Tone::Verbose {
         taps.push(Arc::new(follow::Steps::default()));
     }
+    taps.push(Arc::new(follow::Pace));
     Taps(taps)
 }
 
-/// Runs the turn to its end and closes the session, whatever asks to stop. Without a result when the turn had to be left.
+/// Runs the turn to its end and closes the session.
 async fn converse(
-    opened: &OpenSession,
+    opened: Arc<OpenSession>,
     asked: Option<Asked>,
-    stops: &mut Stops,
-    aside: &Aside,
-) -> (Option<Result<String, ExecuteError>>, Option<Stop>) {
-    let work = async {
-        let result = opened.session.execute(prompt_of(opened, asked, aside).await).await;
-        for failed in &opened.session.cleanup().await.failed {
-            aside.note(&format!("warning: cleanup of {failed}"));
-        }
-        if let Err(error) = opened.update_views().await {
-            aside.note(&format!(
-                "warning: {error}; the journal is complete, and the views are rebuilt from it"
-            ));
-        }
-        result
-    };
-    supervise(work, &opened.session, stops, aside).await
+    aside: Aside,
+) -> Result<String, ExecuteError> {
+    let result = opened.session.execute(prompt_of(&opened, asked, &aside).await).await;
+    for failed in &opened.session.cleanup().await.failed {
+        aside.tell(Remark::warning(format!("cleanup of {failed}")));
+    }
+    if let Err(error) = opened.update_views().await {
+        let told = format!("{error}; the journal is complete, and the views are rebuilt from it");
+        aside.tell(Remark::warning(told));
+    }
+    result
 }
 
 async fn prompt_of(opened: &OpenSession, asked: Option<Asked>, aside: &Aside) -> Prompt {
@@ -309,47 +297,7 @@ async fn prompt_of(opened: &OpenSession, asked: Option<Asked>, aside: &Aside) ->
     // Mentions count where the person wrote them, not in what a program printed.
     let (text, failed) = opened.expand(prompt, Speaker::Person).await;
     for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
-        aside.note(&format!("warning: {}", prompt::describe(failed)));
+        aside.tell(Remark::warning(prompt::describe(failed)));
     }
     Prompt::Text(Asked::joined(text, piped.as_deref()))
-}
-
-/// Does the work while listening for what asks to stop: politely first, then at once, then without waiting.
-async fn supervise<T>(
-    work: impl Future<Output = T>,
-    session: &Session,
-    stops: &mut Stops,
-    aside: &Aside,
-) -> (Option<T>, Option<Stop>) {
-    tokio::pin!(work);
-    let (mut stopped, mut level) = (None, CancelLevel::None);
-    let mut patience: Option<Instant> = None;
-    loop {
-        let impatient = async {
-            match patience {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
-        let stop = tokio::select! {
-            done = &mut work => return (Some(done), stopped),
-            stop = stops.next() => Some(stop),
-            () = impatient => None,
-        };
-        patience = None;
-        level = match (stop, level) {
-            (Some(Stop::Interrupt), CancelLevel::None) => {
-                aside.note("stopping after what runs now; interrupt again to stop at once");
-                CancelLevel::Graceful
-            }
-            (Some(Stop::TimeUp), CancelLevel::None) => {
-                patience = Some(Instant::now() + GRACE);
-                CancelLevel::Graceful
-            }
-            (Some(_), CancelLevel::Immediate) => return (None, stopped.or(stop)),
-            _ => CancelLevel::Immediate,
-        };
-        stopped = stopped.or(stop);
-        session.cancel(level).await;
-    }
 }

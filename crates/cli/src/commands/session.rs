@@ -1,7 +1,9 @@
 //! `amplifier session …`, `amplifier continue`, `amplifier resume`, and a session by what somebody typed of its id.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use amplifier_app::chain;
 use amplifier_app::library::Access;
 use amplifier_app::sessions::{self, Listed, Place, Scope, SessionError, Unread, story};
 use amplifier_app::store::SessionStore;
@@ -15,9 +17,8 @@ use crate::args::{
     SessionRewindArgs, SessionShowArgs, Where,
 };
 use crate::exit::Exit;
-use crate::harmless::plain;
 use crate::page;
-use crate::render;
+use crate::render::{self, Remark};
 
 mod change;
 mod export;
@@ -58,7 +59,12 @@ pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
         SessionCommand::Cleanup(args) => remove::cleanup(args, &access, &store),
         SessionCommand::Resume(_) => Ok(Exit::Success),
     };
-    done.unwrap_or_else(|error| refuse(&error, &store))
+    match done {
+        Ok(exit) => exit,
+        // A reader that went away needs no words.
+        Err(SessionError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Exit::Unread,
+        Err(error) => refuse(&error, &store),
+    }
 }
 
 /// The session that somebody means by its id or the beginning of it.
@@ -72,7 +78,7 @@ pub fn refuse(error: &SessionError, store: &SessionStore) -> Exit {
     render::error(error, error.hint().as_deref());
     if let SessionError::Ambiguous { candidates, .. } = error {
         for id in candidates {
-            let label = store.metadata(id).map(|metadata| plain(metadata.label())).unwrap_or_default();
+            let label = store.metadata(id).map(|metadata| metadata.label().to_owned()).unwrap_or_default();
             render::note(&format!("  {id}  {label}"));
         }
     }
@@ -115,9 +121,10 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         warn(&format!("session `{id}` is shown as it was known"), error);
     }
     for id in &listing.rebuilt {
-        render::note(&format!(
-            "note: what is shown of session `{id}` was damaged; it was made again from its journal"
-        ));
+        Remark::note(format!(
+            "what is shown of session `{id}` was damaged; it was made again from its journal"
+        ))
+        .tell();
     }
     if args.output == Form::Json {
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
@@ -148,16 +155,13 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
 
 /// Says what is wrong with a session, and what helps.
 fn warn(what: &str, error: &SessionError) {
-    render::note(&plain(&format!("warning: {what}: {}", render::chain(error).join(": "))));
-    if let Some(hint) = error.hint() {
-        render::note(&format!("  hint: {hint}"));
-    }
+    Remark::warning(format!("{what}: {}", chain(error))).maybe_hint(error.hint()).tell();
 }
 
 /// Says that something is done, although the views do not show it yet.
 fn tell_stale(stale: Option<&str>) {
     if let Some(why) = stale {
-        render::note(&format!("warning: {why}; the journal is complete, and the views are rebuilt from it"));
+        Remark::warning(format!("{why}; the journal is complete, and the views are rebuilt from it")).tell();
     }
 }
 
@@ -166,7 +170,7 @@ fn placed_row(listed: &Listed, ids: &[&SessionId], place: &Where) -> String {
     let columns = render::columns();
     let row = row(listed, ids, columns);
     let elsewhere = listed.metadata.working_dir.as_ref().filter(|_| place.all);
-    match (elsewhere.map(|dir| plain(&dir.display().to_string())), columns) {
+    match (elsewhere.map(|dir| dir.display().to_string()), columns) {
         (None, _) => row,
         (Some(dir), None) => format!("{row}  ({dir})"),
         (Some(dir), Some(columns)) => {
@@ -181,7 +185,7 @@ fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
     let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
     let turns = count(metadata.turns, "turn");
-    let title = format!("{running}{}", plain(metadata.label()).replace(['\n', '\t'], " "));
+    let title = format!("{running}{}", metadata.label().replace(['\n', '\t'], " "));
     let head = format!("{id}  {used}  {turns:>9}  ");
     let fitting =
         |before: &str, columns: usize| page::shortened(&title, columns.saturating_sub(page::width(before)));
@@ -220,7 +224,7 @@ fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, Sess
             None => String::new(),
         };
         let indent = "  ".repeat(*depth);
-        let line = format!("{indent}{}  {kind}{}", metadata.session_id, plain(metadata.label()));
+        let line = format!("{indent}{}  {kind}{}", metadata.session_id, metadata.label());
         render::out(&tell::fitting(&line));
     }
     Ok(Exit::Success)
@@ -239,7 +243,8 @@ fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionErr
     let folder = store.open(&id)?;
     let (listed, rebuilt) = sessions::look(store, &id)?;
     if !rebuilt.is_empty() {
-        render::note("note: its transcript and metadata were damaged; they were made again from its journal");
+        Remark::note("its transcript and metadata were damaged; they were made again from its journal")
+            .tell();
     }
     let (turns, bytes) = (sessions::turns(&folder)?, sessions::size_of(folder.dir()));
     if args.output == Form::Json {
@@ -265,12 +270,15 @@ fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionErr
         render::out(&tell::turn_row(turn, &listed, render::columns()));
     }
     if args.transcript {
-        story::tell(&folder, 0, |moment| {
-            words(&moment).into_iter().for_each(|line| render::out(&line));
-            Ok(())
-        })?;
+        story::tell(&folder, 0, |moment| print(words(&moment)))?;
     }
     Ok(Exit::Success)
+}
+
+/// Prints lines of a story, which ends where nobody reads it any more.
+fn print(lines: impl IntoIterator<Item = String>) -> Result<(), SessionError> {
+    let printed = lines.into_iter().try_for_each(|line| render::line(&line));
+    printed.map_err(|_| SessionError::Write(ErrorKind::BrokenPipe.into()))
 }
 
 fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -307,9 +315,10 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     }
     if !done.back {
         let to = done.to;
-        render::note(&format!(
-            "warning: files were left as they are: copies only lead back, and turn {to} is not on the way back"
-        ));
+        Remark::warning(format!(
+            "files were left as they are: copies only lead back, and turn {to} is not on the way back"
+        ))
+        .tell();
         return Ok(Exit::Success);
     }
     let files = sessions::files_back(store, &id, args.to)?;
@@ -335,7 +344,7 @@ fn rename(args: &SessionRenameArgs, store: &SessionStore) -> Result<Exit, Sessio
     let renamed = sessions::rename(store, &id, &args.name)?;
     tell_repair(renamed.repair.as_ref());
     tell_stale(renamed.stale.as_deref());
-    render::out(&format!("session `{id}` is called `{}`", plain(renamed.label())));
+    render::out(&format!("session `{id}` is called `{}`", renamed.label()));
     Ok(Exit::Success)
 }
 
@@ -344,7 +353,7 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
         Some(speed) if speed.is_finite() && speed > 0.0 => Some(speed),
         None => None,
         Some(speed) => {
-            render::note(&format!("error: a speed of `{speed}` never ends; give a number above 0"));
+            Remark::error(format!("a speed of `{speed}` never ends; give a number above 0")).tell();
             return Ok(Exit::Usage);
         }
     };
@@ -360,12 +369,10 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
             return Ok(());
         }
         pace.wait_until(moment.ts);
-        if moment.turn != turn {
-            turn = moment.turn;
-            render::out(&format!("--- turn {turn}, {}", minute(moment.ts)));
-        }
-        words(&moment).into_iter().for_each(|line| render::out(&line));
-        Ok(())
+        let begins =
+            (moment.turn != turn).then(|| format!("--- turn {}, {}", moment.turn, minute(moment.ts)));
+        turn = moment.turn;
+        print(begins.into_iter().chain(words(&moment)))
     })?;
     if turn == 0 {
         let last = sessions::turns(&folder)?.last().map_or(0, |turn| turn.number);

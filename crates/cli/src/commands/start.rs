@@ -12,7 +12,7 @@ use amplifier_app::prompt::PromptParts;
 use amplifier_app::store::SessionStore;
 use amplifier_app::{
     ApprovalSystem, BundleLock, BundleStrictness, DisplaySystem, Freshness, LoadEntry, LoadOutcome,
-    ModuleSourceResolver, PlanHash, Strictness, detect, failure, inquire, lack, overrides, plan_hash,
+    ModuleSourceResolver, PlanHash, Strictness, causes, detect, failure, inquire, lack, overrides, plan_hash,
     providers, settings,
 };
 use amplifier_protocol::event::SessionOrigin;
@@ -23,7 +23,7 @@ use super::load::Chosen;
 use super::session;
 use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
-use crate::render::{self, Tone};
+use crate::render::{self, Remark, Tone};
 
 /// A session that is to be opened, new or again.
 pub struct Start {
@@ -47,19 +47,22 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     let resumed = resumed.map(|id| session::existing(&access, &id)).transpose()?;
     if let (Some(id), false) = (&resumed, named) {
         session::tell_changes(&access, id).await;
-        let (plan, before) = kept_plan(args, id, &access).await?.unzip();
-        refuse_without_keys(plan.as_ref().or(stored_plan(id, &access).as_ref()), &access)?;
-        let which = Which::Resume(id.clone(), plan.map(Box::new));
-        return Ok(Start {
-            access,
-            which,
-            prompt: None,
-            resolver: None,
-            lock: None,
-            origin: None,
-            before: before.flatten(),
-            strictness,
-        });
+        let store = SessionStore::new(access.home.clone());
+        let stored = match store.open(id).and_then(|folder| store.plan(&folder)) {
+            Ok(plan) => Some(plan),
+            Err(error) if changes_plan(args) => return Err(refuse_to_open(&AppError::from(error))),
+            // Opening tells it in full.
+            Err(_) => None,
+        };
+        let changed = match &stored {
+            Some(stored) => changed_plan(args, stored, &access).await?,
+            None => None,
+        };
+        refuse_without_keys(changed.as_ref().or(stored.as_ref()), &access)?;
+        let before = changed.as_ref().and(stored).and_then(|stored| plan_hash(&stored).ok());
+        let which = Which::Resume(id.clone(), changed.map(Box::new));
+        let (prompt, resolver, lock, origin) = (None, None, None, None);
+        return Ok(Start { access, which, prompt, resolver, lock, origin, before, strictness });
     }
     if args.offline {
         access.freshness = Freshness::Offline;
@@ -90,34 +93,44 @@ pub async fn find(args: &StartArgs, resumed: Option<SessionId>, mut access: Acce
     Ok(Start { access, which, prompt, resolver, lock: chosen.lock(), origin, before: None, strictness })
 }
 
-/// The plan that a session was opened with, where the flags change something in it, and which one it was before.
-async fn kept_plan(
-    args: &StartArgs,
-    id: &SessionId,
-    access: &Access,
-) -> Result<Option<(MountPlan, Option<PlanHash>)>, Exit> {
+/// Whether flags change something in a plan that is there.
+fn changes_plan(args: &StartArgs) -> bool {
     let asks_another = args.provider.is_some() || args.model.is_some();
-    if !asks_another && args.set.is_empty() && args.max_tokens.is_none() && args.max_cost.is_none() {
-        return Ok(None);
-    }
-    let store = SessionStore::new(access.home.clone());
-    let kept = store.open(id).and_then(|folder| store.plan(&folder));
-    let mut plan = kept.map_err(|error| refuse_to_open(&AppError::from(error)))?;
-    let before = plan_hash(&plan).ok();
-    if let Some(provider) = &args.provider {
-        prefer_provider(provider, &mut plan, access).await?;
+    asks_another || !args.set.is_empty() || args.max_tokens.is_some() || args.max_cost.is_some()
+}
+
+/// The plan that a session was opened with, where the flags change something in it or a model answers in place of the demo.
+async fn changed_plan(
+    args: &StartArgs,
+    stored: &MountPlan,
+    access: &Access,
+) -> Result<Option<MountPlan>, Exit> {
+    let mut plan = stored.clone();
+    match &args.provider {
+        Some(provider) => prefer_provider(provider, &mut plan, access).await?,
+        None => relieve_demo(&mut plan, access).await?,
     }
     if let Some(model) = &args.model {
         inquire::prefer_model(&mut plan, model);
     }
     set_values(args, &mut plan)?;
-    Ok(Some((plan, before)))
+    Ok(Some(plan).filter(|plan| plan != stored))
 }
 
-/// The plan that a session was opened with; nothing where it cannot be read, which opening tells in full.
-fn stored_plan(id: &SessionId, access: &Access) -> Option<MountPlan> {
-    let store = SessionStore::new(access.home.clone());
-    store.open(id).and_then(|folder| store.plan(&folder)).ok()
+/// A session that was begun without a model goes on with one as soon as there is one, and says so.
+async fn relieve_demo(plan: &mut MountPlan, access: &Access) -> Result<(), Exit> {
+    let configured: Vec<_> = access.settings.providers().into_iter().map(|entry| entry.spec).collect();
+    let places = Places::of(&access.environment);
+    match detect::relieve_demo(plan, &configured, &access.environment, &places).await {
+        Ok(Some(Filled::Demo(nothing))) => tell_who_answers(Ok(Filled::Demo(nothing))),
+        Ok(Some(Filled::Named | Filled::Found(_))) => {
+            let name = plan.providers.first().map_or_else(String::new, |spec| spec.module.to_string());
+            Remark::note(format!("the demo answered so far; `{name}` is asked from here on")).tell();
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(error) => tell_who_answers(Err(error)),
+    }
 }
 
 /// A plan whose providers all wait for a variable is told before anything begins: a report of what did come up would hide
@@ -176,10 +189,7 @@ async fn prefer_provider(name: &str, plan: &mut MountPlan, access: &Access) -> R
     match detect::why_not(spec, &access.environment).await {
         Ok(None) => Ok(()),
         Ok(Some(reason)) => {
-            render::note(&format!("error: the provider `{name}` cannot be used here: {reason}"));
-            render::note(
-                "  hint: `amplifier init` connects it and keeps its key; `amplifier provider list` shows the others",
-            );
+            Remark::error(format!("the provider `{name}` cannot be used here: {reason}")).hint("`amplifier init` connects it and keeps its key; `amplifier provider list` shows the others").tell();
             Err(Exit::Usage)
         }
         Err(error) => {
@@ -194,15 +204,15 @@ fn tell_who_answers(filled: Result<Filled, DetectError>) -> Result<(), Exit> {
         Ok(Filled::Named) => Ok(()),
         Ok(Filled::Found(found)) => {
             let (module, reason) = (found.spec.module, found.reason);
-            render::note(&format!("note: no provider is named; `{module}` is used: {reason}"));
+            Remark::note(format!("no provider is named; `{module}` is used: {reason}")).tell();
             Ok(())
         }
         Ok(Filled::Demo(nothing)) => {
-            // One note, so that what is left out is left out with its hint.
-            render::note(
-                "note: no model is connected, so the built-in demo answers: it looks at this folder and thinks nothing\n  \
-                 hint: `amplifier init` connects a model; `amplifier provider list` shows what was looked for",
-            );
+            Remark::note(
+                "no model is connected, so the built-in demo answers: it looks at this folder and thinks nothing",
+            )
+            .hint("`amplifier init` connects a model; `amplifier provider list` shows what was looked for")
+            .tell();
             nothing
                 .missed
                 .iter()
@@ -223,15 +233,25 @@ pub fn approvals(
     person: Option<Arc<dyn Asker>>,
     display: Arc<dyn DisplaySystem>,
 ) -> Arc<Approvals> {
-    answering(args.approve, access, person, display)
+    decided(args.approve, access, person, &display, Some(Arc::clone(&display)))
 }
 
-/// The same for commands that start no conversation.
+/// The same for a single call, whose own end tells that a policy refused it.
 pub fn answering(
     approve: Option<Approve>,
     access: &Access,
     person: Option<Arc<dyn Asker>>,
     display: Arc<dyn DisplaySystem>,
+) -> Arc<Approvals> {
+    decided(approve, access, person, &display, None)
+}
+
+fn decided(
+    approve: Option<Approve>,
+    access: &Access,
+    person: Option<Arc<dyn Asker>>,
+    display: &Arc<dyn DisplaySystem>,
+    refusals: Option<Arc<dyn DisplaySystem>>,
 ) -> Arc<Approvals> {
     let set = access.settings.approve().and_then(|approve| match approve {
         settings::Approve::Ask => None,
@@ -245,10 +265,11 @@ pub fn answering(
         (Some(Approve::None), _) | (None, None) => ApprovalPolicy::None,
         (None, Some(person)) => {
             let kept = GrantFile::new(access.home.approvals());
-            return Arc::new(Approvals::of_person(person, kept, access.base.clone(), Some(display)));
+            let display = Some(Arc::clone(display));
+            return Arc::new(Approvals::of_person(person, kept, access.base.clone(), display));
         }
     };
-    Arc::new(Approvals::of_policy(policy, Some(display)))
+    Arc::new(Approvals::of_policy(policy, refusals))
 }
 
 /// What the front end of a session brings along.
@@ -277,6 +298,7 @@ impl Start {
             resolver: self.resolver,
             lock: self.lock,
             origin: self.origin,
+            cancel: self.access.cancel,
         })
         .await
     }
@@ -286,7 +308,7 @@ impl Start {
 pub fn refuse_to_open(error: &AppError) -> Exit {
     render::error(error, error.hint().as_deref());
     if let AppError::Open(open) = error {
-        let said = render::chain(error).join("\n");
+        let said = causes(error).join("\n");
         let is_said = |entry: &&LoadEntry| match &entry.outcome {
             LoadOutcome::Failed { error } => said.contains(error),
             LoadOutcome::Mounted { .. } | LoadOutcome::Skipped { .. } => true,
@@ -301,9 +323,8 @@ pub fn refuse_to_open(error: &AppError) -> Exit {
 pub fn tell_repair(repair: Option<&Repair>) {
     if let Some(Repair { bytes, saved, .. }) = repair {
         let saved = saved.display();
-        render::note(&format!(
-            "note: the last {bytes} bytes of the journal were torn; they are kept in `{saved}`"
-        ));
+        Remark::note(format!("the last {bytes} bytes of the journal were torn; they are kept in `{saved}`"))
+            .tell();
     }
 }
 
@@ -312,22 +333,23 @@ pub fn tell_repair(repair: Option<&Repair>) {
 pub fn tell_about(opened: &OpenSession, before: Option<&PlanHash>) {
     tell_repair(opened.repair.as_ref());
     if opened.rebuilt {
-        render::note("note: the transcript was damaged; it was made again from the journal, which is whole");
+        Remark::note("the transcript was damaged; it was made again from the journal, which is whole").tell();
     }
     let session = &opened.session;
     let known = before.map(ToString::to_string);
     if let Some(change) = session.plan_change().filter(|change| known.as_ref() != Some(&change.was)) {
         let is = change.is.to_string();
-        render::note(&format!(
-            "note: the plan changed since this session last ran ({} to {})",
+        Remark::note(format!(
+            "the plan changed since this session last ran ({} to {})",
             digits(&change.was),
             digits(&is)
-        ));
+        ))
+        .tell();
     }
     for call in session.interrupted() {
         let state = serde_json::to_value(call.state).unwrap_or_default();
         let state = state.as_str().unwrap_or_default().replace('_', " ");
-        render::note(&format!("note: tool `{}` was interrupted: {state}", call.tool));
+        Remark::note(format!("tool `{}` was interrupted: {state}", call.tool)).tell();
     }
     if !session.report().is_clean() && render::tone() != Tone::Quiet {
         tell_load(&session.report().modules);

@@ -14,7 +14,7 @@ use super::load::{self, Chosen};
 use super::module::{effects, key};
 use crate::args::{Form, PlanChoice, ToolCommand, ToolInfoArgs, ToolListArgs};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 mod invoke;
 
@@ -27,14 +27,15 @@ pub fn run(command: &ToolCommand, home: Option<PathBuf>) -> Exit {
         Ok(access) => access,
         Err(exit) => return exit,
     };
-    load::block_on(async {
-        let done = match command {
-            ToolCommand::List(args) => list(args, &access).await,
-            ToolCommand::Info(args) => info(args, &access).await,
-            ToolCommand::Invoke(args) => invoke::invoke(args, access).await,
-        };
-        done.unwrap_or_else(|exit| exit)
-    })
+    match command {
+        ToolCommand::List(args) => look(list(args, &access)),
+        ToolCommand::Info(args) => look(info(args, &access)),
+        ToolCommand::Invoke(args) => invoke::invoke(args, access),
+    }
+}
+
+fn look(looking: impl Future<Output = Result<Exit, Exit>>) -> Exit {
+    load::block_on(async { looking.await.unwrap_or_else(|exit| exit) })
 }
 
 /// The plan that somebody chose, and where its modules come from.
@@ -58,7 +59,7 @@ async fn toolbox(choice: &PlanChoice, access: &Access) -> Result<Toolbox, Exit> 
         render::error(&error, None);
         Exit::Failure
     })?;
-    toolbox.missing.iter().for_each(|missing| render::note(&format!("warning: {missing}")));
+    toolbox.missing.iter().for_each(|missing| Remark::warning(format!("{missing}")).tell());
     Ok(toolbox)
 }
 
@@ -97,11 +98,12 @@ async fn info(args: &ToolInfoArgs, access: &Access) -> Result<Exit, Exit> {
     let Some(tool) = toolbox.tools.iter().find(|tool| tool.details.spec.name == args.name) else {
         let known: Vec<_> =
             toolbox.tools.iter().map(|tool| format!("`{}`", tool.details.spec.name)).collect();
-        render::note(&format!("error: there is no tool `{}` in this plan", args.name));
-        render::note(&match known.is_empty() {
-            true => "  hint: the plan has no tools; `--bundle REF` names another".to_owned(),
-            false => format!("  hint: there are {}", known.join(", ")),
-        });
+        Remark::error(format!("there is no tool `{}` in this plan", args.name))
+            .hint(match known.is_empty() {
+                true => "the plan has no tools; `--bundle REF` names another".to_owned(),
+                false => format!("there are {}", known.join(", ")),
+            })
+            .tell();
         return Err(Exit::Usage);
     };
     if args.output == Form::Json {

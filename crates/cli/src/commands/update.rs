@@ -1,4 +1,4 @@
-//! `amplifier update --check`: what has newer commits than what is here.
+//! `amplifier update --check`: what has newer commits than what is here. Bringing it is the business of other commands.
 
 use std::path::PathBuf;
 
@@ -12,6 +12,13 @@ use crate::render;
 
 /// `amplifier update --check`.
 pub fn run(args: &UpdateCheckArgs, home: Option<PathBuf>) -> Exit {
+    if !args.check {
+        render::note("error: `amplifier update` only looks, with `--check`");
+        render::note(
+            "  hint: `amplifier bundle update` brings what is new in bundles, `amplifier collection sync --refresh` in collections",
+        );
+        return Exit::Usage;
+    }
     let access = match load::access(home) {
         Ok(access) => access,
         Err(exit) => return exit,
@@ -39,8 +46,10 @@ pub fn run(args: &UpdateCheckArgs, home: Option<PathBuf>) -> Exit {
             Form::Json => render::json(&json!({ "news": news })),
             Form::Text => tell(&news),
         }
-        let is_quiet = news.iter().all(|news| news.changes.is_empty() && news.problem.is_none());
-        if is_quiet { Exit::Success } else { Exit::Failure }
+        if news.iter().any(|news| news.problem.is_some()) {
+            return Exit::Failure;
+        }
+        if news.iter().any(|news| !news.changes.is_empty()) { Exit::News } else { Exit::Success }
     })
 }
 
@@ -51,7 +60,10 @@ fn tell(news: &[News]) {
     for news in news {
         let what = format!("{} {}", news.kind.name(), news.name);
         match (&news.problem, news.changes.is_empty()) {
-            (Some(problem), _) => render::out(&format!("{what}: cannot be told: {problem}")),
+            (Some(problem), _) => {
+                let hint = news.hint.as_ref().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
+                render::note(&format!("error: {what}: cannot be told: {problem}{hint}"));
+            }
             (None, true) => render::out(&format!("{what}: nothing is new")),
             (None, false) => render::out(&format!("{what}: `{}` brings what is new", news.command)),
         }

@@ -191,3 +191,14 @@ fn a_name_that_hides_a_built_in_bundle_is_told_with_the_way_back() {
     let shown = desk.amplifier(&["bundle", "list"]);
     assert!(shown.stdout.contains("(built in) (in use)"), "{}", shown.stdout);
 }
+
+#[test]
+fn a_bundle_that_says_no_name_is_asked_for_one() {
+    let desk = Desk::new();
+    desk.file("notes.md", "Only words.\n");
+    let ran = desk.amplifier(&["bundle", "add", "notes.md"]);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains("the bundle `notes.md` does not say what it is called"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`--name NAME` gives it a name"), "{}", ran.stderr);
+    assert_eq!(desk.amplifier(&["bundle", "add", "notes.md", "--name", "notes"]).code, 0);
+}

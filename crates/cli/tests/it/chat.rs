@@ -139,6 +139,7 @@ fn a_write_is_asked_about_with_its_diff_and_shown_when_it_is_done() {
     terminal.types("perhaps\r");
     terminal.sees("please answer");
     assert_eq!(std::fs::read_to_string(desk.work().join("a.txt")).unwrap(), "one\ntwo\n");
+    terminal.question();
     terminal.types("y\r");
     terminal.sees("Done.");
     terminal.prompt();
@@ -149,6 +150,9 @@ fn a_write_is_asked_about_with_its_diff_and_shown_when_it_is_done() {
         screen.matches("y once").count() == 1 && screen.contains("-three")
     });
     terminal.types("\r");
+    // An empty line is no answer either.
+    terminal.until("the question again", |screen| screen.contains("please answer with y, s, a or n\ny once"));
+    terminal.types("n\r");
     terminal.sees("I did not.");
     assert_eq!(std::fs::read_to_string(desk.work().join("a.txt")).unwrap(), "three\n");
 }
@@ -162,7 +166,7 @@ fn what_is_allowed_always_is_not_asked_about_again() {
     );
     let mut terminal = open(&desk, WIDE);
     terminal.types("go\r");
-    terminal.sees("y once");
+    terminal.question();
     terminal.types("a\r");
     terminal.sees("First.");
     terminal.prompt();

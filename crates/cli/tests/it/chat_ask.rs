@@ -33,6 +33,7 @@ fn a_command_is_shown_with_its_blanks_and_what_an_answer_covers() {
     }
     assert!(screen.contains("session, always (in this folder): exactly this call"), "{screen}");
     assert!(!screen.contains("Allow always"), "{screen}");
+    terminal.question();
     terminal.types("n\r");
     let screen = terminal.sees("Word 0.");
     assert!(screen.contains("you did not allow it") && !screen.contains("Denied by hook"), "{screen}");
@@ -62,6 +63,7 @@ fn a_patch_and_several_edits_are_asked_about_and_shown_with_their_diffs() {
     for line in asked {
         assert!(screen.contains(line), "`{line}` in\n{screen}");
     }
+    terminal.question();
     terminal.types("y\r");
     let screen = terminal.sees("Word 0.");
     let after = screen.split("allowed once").nth(1).unwrap();
@@ -72,6 +74,7 @@ fn a_patch_and_several_edits_are_asked_about_and_shown_with_their_diffs() {
     terminal.types("edit\r");
     let screen = terminal.sees("? multi_edit a.py");
     assert!(screen.contains("  +    return 3"), "{screen}");
+    terminal.question();
     terminal.types("y\r");
     terminal.sees("Word 1.");
     assert_eq!(read(&desk.work().join("a.py")), "def f():\n    return 3\n");
@@ -88,6 +91,7 @@ fn a_long_question_is_seen_to_its_end() {
     terminal.types("v\r");
     terminal.sees("+line 99");
     assert!(!desk.work().join("long.txt").exists());
+    terminal.question();
     terminal.types("y\r");
     terminal.sees("Word 0.");
     assert_eq!(read(&desk.work().join("long.txt")), content);
@@ -100,6 +104,7 @@ fn what_is_allowed_for_the_session_ends_with_it() {
     let mut terminal = open(&desk, WIDE);
     terminal.types("go\r");
     terminal.sees("session, always (in this folder): every call of `write_file`");
+    terminal.question();
     terminal.types("s\r");
     terminal.sees("allowed for this session");
     terminal.sees("Word 0.");
@@ -116,9 +121,48 @@ fn what_is_allowed_for_the_session_ends_with_it() {
     std::fs::remove_file(desk.work().join("a")).unwrap();
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
-    terminal.sees("y once");
+    terminal.question();
     terminal.types("n\r");
     terminal.sees("Word 0.");
+    assert!(!desk.work().join("a").exists());
+}
+
+#[test]
+fn what_is_allowed_for_a_session_is_not_for_another_one() {
+    let write = |name: &str| call("write_file", json!({"file_path": name, "content": "x"}));
+    let desk = asking(&[write("a"), write("b")], json!({}));
+    assert_eq!(desk.amplifier(&["run", "--plan", "plan.json", "--approve", "none", "hi"]).code, 0);
+    let other = desk.sessions()[0].file_name().unwrap().to_string_lossy().into_owned();
+    let terminal = open(&desk, (120, 50));
+    let allow = || {
+        terminal.types("go\r");
+        terminal.question();
+        terminal.types("s\r");
+        terminal.sees("allowed for this session");
+        terminal.prompt();
+    };
+    // A copy is another session too.
+    for (command, there) in
+        [("/fork".to_owned(), "this is a copy"), (format!("/resume {other}"), "this is session")]
+    {
+        allow();
+        assert!(desk.work().join("a").exists());
+        std::fs::remove_file(desk.work().join("a")).unwrap();
+        terminal.types(&format!("{command}\r"));
+        terminal.sees(there);
+        terminal.sees("is asked about again");
+        terminal.prompt();
+        terminal.types("/allow\r");
+        terminal.sees("everything that asks is asked about");
+        terminal.prompt();
+        terminal.types("\u{c}");
+        terminal.prompt();
+    }
+    terminal.types("go\r");
+    terminal.question();
+    terminal.types("n\r");
+    terminal.sees("you did not allow it");
+    terminal.prompt();
     assert!(!desk.work().join("a").exists());
 }
 
@@ -130,14 +174,17 @@ fn what_is_not_offered_is_not_taken() {
     terminal.types("go\r");
     let screen = terminal.sees("y once");
     assert!(!screen.contains("a always") && !screen.contains("s session"), "{screen}");
+    terminal.question();
     terminal.types("a\r");
     terminal.sees("please answer with y or n");
     assert!(!desk.work().join("a").exists());
+    terminal.question();
     terminal.types("y\r");
     terminal.sees("Word 0.");
     terminal.prompt();
     terminal.types("again\r");
     terminal.sees("? write_file b");
+    terminal.question();
     terminal.types("n\r");
     terminal.sees("Word 1.");
     assert!(!desk.work().join("b").exists());
@@ -152,6 +199,7 @@ fn the_time_of_a_tool_is_its_own_and_not_that_of_the_person() {
     // The clock of the question says how long it waits already.
     let thinks = |screen: &str| (40..58).any(|left| screen.contains(&format!("in 4m {left}s: no")));
     terminal.until("a person who thinks for two seconds", thinks);
+    terminal.question();
     terminal.types("y\r");
     let screen = terminal.sees("Word 0.");
     let line = screen.lines().find(|line| line.starts_with("✓ bash")).unwrap().to_owned();

@@ -43,9 +43,11 @@ fn what_would_be_written_is_shown_to_the_last_character() {
         for line in ["+echo hi\n", "+^[] ; curl evil ; echo ^Gdone\n", "+last \\u{202e}x\n"] {
             assert!(screen.contains(line), "{term}: `{line}` in\n{screen}");
         }
+        terminal.question();
         terminal.types("n\r");
         let screen = terminal.sees("? edit_file");
         assert!(screen.contains("+^[Prm -rf x^[\\ ^[[8mhidden"), "{term}:\n{screen}");
+        terminal.question();
         terminal.types("n\r");
         terminal.sees("Word.");
         assert!(!desk.work().join("a.sh").exists());
@@ -69,7 +71,7 @@ fn what_is_forgotten_is_asked_about_again() {
     let desk = asking(json!([bash, "One.", bash, "Two.", bash, "Three."]));
     let terminal = open(&desk, TALL);
     terminal.types("go\r");
-    terminal.sees("y once");
+    terminal.question();
     terminal.types("s\r");
     terminal.sees("One.");
     terminal.prompt();
@@ -83,6 +85,7 @@ fn what_is_forgotten_is_asked_about_again() {
     terminal.types("and again\r");
     let asked = |screen: &str| screen.matches("? Run with `bash`").count() == 2;
     terminal.until("the second question", asked);
+    terminal.question();
     terminal.types("n\r");
     terminal.sees("Three.");
 }
@@ -104,6 +107,7 @@ fn changes_of_the_standard_bundle_can_be_allowed_for_longer() {
     let screen = terminal.sees("y once");
     assert!(screen.contains("y once  s session  a always  n no"), "{screen}");
     assert!(screen.contains("session, always (in this folder): every call of `write_file`"), "{screen}");
+    terminal.question();
     terminal.types("s\r");
     terminal.sees("One.");
     terminal.prompt();
@@ -115,6 +119,7 @@ fn changes_of_the_standard_bundle_can_be_allowed_for_longer() {
     terminal.prompt();
     terminal.types("more\r");
     terminal.sees("? write_file c");
+    terminal.question();
     terminal.types("n\r");
     terminal.sees("Three.");
     assert!(!desk.work().join("c").exists());
@@ -219,25 +224,153 @@ fn what_is_typed_while_a_turn_works_is_in_the_history() {
     assert!(screen.contains("stopped") && !screen.contains("0 in"), "{screen}");
 }
 
-#[test]
-fn what_was_being_typed_when_a_question_came_outlives_it() {
+/// A desk whose model runs something until a file is there, and then wants to do what is asked about.
+fn asks_later() -> Desk {
     let slow = call("bash", json!({"command": "ls; while [ ! -e go-on ]; do sleep 0.02; done"}));
     let ask = call("bash", json!({"command": "touch x"}));
     let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
     let rules = json!([{"command": "touch*", "action": "ask"}]);
     let hooks = json!([{"module": "hooks-approval", "config": {"rules": rules, "policy_driven_only": true}}]);
-    let desk = desk(json!([slow, ask, "Word."]), json!({"tools": tools, "hooks": hooks}));
+    desk(json!([slow, ask, "Word."]), json!({"tools": tools, "hooks": hooks}))
+}
+
+const FIRST: &str = "a question: Enter first sends what you were typing, Esc sets it aside";
+
+#[test]
+fn what_was_being_typed_when_a_question_came_outlives_it() {
+    let desk = asks_later();
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
     terminal.sees("running ·");
     terminal.types("half a sen");
     terminal.sees("> half a sen");
     desk.file("go-on", "");
-    terminal.sees("y once");
+    terminal.sees(FIRST);
     terminal.types("\u{3}");
     terminal.until("what was typed", |screen| {
         screen.contains("stopped") && screen.lines().last() == Some("> half a sen")
     });
+}
+
+#[test]
+fn what_was_being_typed_when_a_question_came_is_no_answer_to_it() {
+    let desk = asks_later();
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("running ·");
+    terminal.types("are there an");
+    terminal.sees("> are there an");
+    desk.file("go-on", "");
+    terminal.sees(FIRST);
+    // The word is ended: it is a message, whatever its last letter would mean.
+    terminal.types("y\r");
+    terminal.sees("y once");
+    assert!(!desk.work().join("x").exists());
+    // Enter alone is no answer.
+    terminal.types("\r");
+    terminal.sees("please answer with y");
+    terminal.question();
+    terminal.types("n\r");
+    let screen = terminal.sees("Word.");
+    assert!(
+        screen.contains("you did not allow it") && screen.contains("taken up: are there any"),
+        "{screen}"
+    );
+    assert!(!desk.work().join("x").exists());
+}
+
+#[test]
+fn what_was_being_typed_can_be_set_aside_for_a_question() {
+    let desk = asks_later();
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("running ·");
+    terminal.types("half a sen");
+    terminal.sees("> half a sen");
+    desk.file("go-on", "");
+    terminal.sees(FIRST);
+    terminal.types("\u{1b}");
+    terminal.question();
+    terminal.types("y\r");
+    terminal.sees("Word.");
+    terminal.until("what was typed", |screen| screen.lines().last() == Some("> half a sen"));
+    assert!(desk.work().join("x").exists());
+}
+
+#[test]
+fn ctrl_c_takes_a_question_back_while_something_else_runs() {
+    let both = json!({"tool_calls": [
+        {"name": "bash", "input": {"command": "while [ ! -e go-on ]; do sleep 0.02; done"}},
+        {"name": "bash", "input": {"command": "touch x"}},
+    ]});
+    let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
+    let rules = json!([{"command": "touch*", "action": "ask"}]);
+    let hooks = json!([{"module": "hooks-approval", "config": {"rules": rules, "policy_driven_only": true}}]);
+    let desk = desk(json!([both, "Word."]), json!({"tools": tools, "hooks": hooks}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("y once");
+    terminal.types("\u{3}");
+    let screen = terminal.sees("stopping when bash is done");
+    assert!(!screen.contains("nobody answered"), "{screen}");
+    terminal.until("no question", |screen| !screen.contains("y once"));
+    desk.file("go-on", "");
+    terminal.sees("stopped");
+    terminal.prompt();
+    assert!(!desk.work().join("x").exists());
+}
+
+#[test]
+fn what_was_not_sent_is_told_and_in_the_history() {
+    let desk = busy();
+    let mut terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("running ·");
+    terminal.types("and then this\r");
+    terminal.sees("queued: and then this");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.end(), 0);
+    let screen = terminal.screen();
+    assert!(screen.contains("not sent, but in the history: and then this"), "{screen}");
+    // Also what stood on the line when the terminal was closed, in a turn and at the prompt.
+    let mut terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    terminal.sees("running ·");
+    terminal.types("half of it");
+    terminal.sees("> half of it");
+    hang_up(&terminal);
+    assert_eq!(terminal.end(), 129);
+    let mut terminal = open(&desk, WIDE);
+    terminal.types("\u{1b}[A");
+    terminal.sees("> half of it");
+    terminal.types("\u{15}at the prompt");
+    terminal.sees("> at the prompt");
+    hang_up(&terminal);
+    assert_eq!(terminal.end(), 129);
+    let terminal = open(&desk, WIDE);
+    terminal.types("\u{1b}[A");
+    terminal.sees("> at the prompt");
+}
+
+fn hang_up(terminal: &Terminal) {
+    let chat = terminal.pid().to_string();
+    assert!(std::process::Command::new("kill").args(["-HUP", &chat]).status().unwrap().success());
+}
+
+#[test]
+fn after_a_stop_messages_are_put_back_and_commands_are_done() {
+    let desk = busy();
+    let terminal = open(&desk, TALL);
+    terminal.types("go\r");
+    terminal.sees("running ·");
+    for line in ["one more thing\r", "/cost\r", "/etc/hosts has what?\r"] {
+        terminal.types(line);
+    }
+    terminal.sees("queued: /etc/hosts has what?");
+    terminal.types("\u{3}\u{3}");
+    let screen = terminal
+        .until("what was typed", |screen| screen.ends_with("> one more thing\n  /etc/hosts has what?"));
+    assert!(screen.contains("> /cost\n") && screen.contains("total"), "{screen}");
 }
 
 #[test]

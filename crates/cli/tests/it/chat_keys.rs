@@ -33,13 +33,13 @@ fn running() -> (Desk, Terminal, u32) {
     (desk, terminal, pid)
 }
 
-fn is_alive(pid: u32) -> bool {
+pub fn is_alive(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // One that only waits to be buried is gone.
     state.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
-fn gone(pid: u32) {
+pub fn gone(pid: u32) {
     let began = Instant::now();
     while is_alive(pid) {
         assert!(began.elapsed() < PATIENCE, "process {pid} is still there");
@@ -176,7 +176,7 @@ fn a_whole_turn_fits_a_terminal_of_80_by_24() {
     desk.file("lib.rs", "fn add(a: u32, b: u32) -> u32 {\n    a - b\n}\n");
     let terminal = open(&desk, (80, 24));
     terminal.types("fix add\r");
-    terminal.sees("y once");
+    terminal.question();
     terminal.types("y\r");
     terminal.sees("in · ");
     insta::assert_snapshot!("chat_80x24", steady(&desk, &terminal.prompt()));
@@ -193,6 +193,7 @@ fn a_dumb_terminal_is_asked_in_plain_lines() {
     terminal.types("go\n");
     let screen = terminal.sees("y once");
     assert!(screen.contains("+x") && screen.contains("every call of `write_file`"), "{screen}");
+    terminal.question();
     terminal.types("y\n");
     terminal.sees("Done.");
     assert_eq!(read(&desk.work().join("a")), "x\n");

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::chat::{WIDE, desk, open};
-use crate::desk::{Desk, Ran, read};
+use crate::desk::{Desk, Ran, git_variables, read};
 use crate::terminal::Terminal;
 
 fn say(desk: &Desk, args: &[&str], lines: &[&str]) -> Ran {
@@ -181,4 +181,123 @@ fn the_first_word_of_a_resumed_chat_is_not_a_tally_of_nothing() {
     terminal.types("/status\r");
     let screen = terminal.sees("turns");
     assert!(screen.lines().any(|line| line.trim().starts_with("turns") && line.ends_with(" 1")), "{screen}");
+}
+
+#[test]
+fn a_turn_that_is_denied_is_no_answer() {
+    let gate = json!({"event": "UserPromptSubmit", "command": "echo 'not today' >&2; exit 2", "timeout": 10});
+    let hooks = json!([{"module": "hooks-shell", "config": {"hooks": [gate]}}]);
+    let desk = desk(json!(["Word."]), json!({ "hooks": hooks }));
+    let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
+    let mut command = desk.command(&["chat", "--plan", "plan.json"]);
+    let mut child = command.env("PATH", path).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hi\n").unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error: ") && ran.stderr.contains("not today"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_session_that_is_resumed_in_the_chat_is_told_about() {
+    let desk = desk(json!(["Word."]), json!({}));
+    let plan = desk.path("work/plan.json").display().to_string();
+    std::fs::create_dir(desk.path("elsewhere")).unwrap();
+    let ran =
+        desk.command(&["run", "--plan", &plan, "hi"]).current_dir(desk.path("elsewhere")).output().unwrap();
+    assert!(ran.status.success());
+    let journal = desk.sessions()[0].join("events.jsonl");
+    let torn = format!("{}{{\"v\":1,\"seq\":", read(&journal));
+    std::fs::write(&journal, torn).unwrap();
+    let ran = say(&desk, &["--plan", "plan.json"], &[&format!("/resume {}", id(&desk)), "more"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "Word.\n"), "{}", ran.stderr);
+    for told in ["bytes of the journal were torn", "note: this session began in `"] {
+        assert!(ran.stderr.contains(told), "`{told}` in {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_come_back_to_is_not_left() {
+    let desk = desk(json!(["Word."]), json!({}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("hi\r");
+    terminal.sees("Word.");
+    terminal.prompt();
+    // What is shown of the session cannot be written.
+    let view = desk.sessions()[0].join("metadata.json");
+    std::fs::remove_file(&view).unwrap();
+    std::fs::create_dir(&view).unwrap();
+    terminal.types("/model big\r");
+    terminal.sees("the session goes on as it was");
+    terminal.prompt();
+    std::fs::remove_dir(&view).unwrap();
+    terminal.types("/model big\r");
+    terminal.sees("from now on `big` is asked");
+    terminal.prompt();
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused_and_the_next_one_is_taken() {
+    let desk = desk(json!(["Word."]), json!({}));
+    // The limit lies in the middle of a character.
+    let long = format!("x{}\nhi\n", "ä".repeat(600 * 1024));
+    let ran = desk.amplifier_with_input(&["--plan", "plan.json"], long.as_bytes());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "Word.\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("longer than 1.0 MiB and was not sent"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("@FILE"), "{}", ran.stderr);
+    let only = desk.amplifier_with_input(&["--plan", "plan.json"], "x".repeat(1024 * 1024 + 1).as_bytes());
+    assert_eq!((only.code, only.stdout.as_str()), (2, ""), "{}", only.stderr);
+    let most = format!("{}\n", "x".repeat(1024 * 1024));
+    let most = desk.amplifier_with_input(&["--plan", "plan.json"], most.as_bytes());
+    assert!(!most.stderr.contains("longer than"), "{}", most.stderr);
+}
+
+#[test]
+fn what_is_saved_has_no_secrets() {
+    let desk = desk(json!(["Word."]), json!({}));
+    let ran = say(&desk, &["--plan", "plan.json"], &["use sk-abc123def456 now", "/save a.json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let saved = read(&desk.work().join("a.json"));
+    assert!(saved.contains("use [REDACTED] now") && !saved.contains("sk-abc"), "{saved}");
+}
+
+#[test]
+fn a_summary_is_asked_of_whom_a_turn_asks() {
+    let says = |name: &str, text: &str, priority: i64| {
+        let config = json!({"responses": [text], "priority": priority});
+        json!({"module": "provider-mock", "instance_id": name, "config": config})
+    };
+    let mut plan = json!({
+        "session": {"orchestrator": {"module": "loop-basic"}, "context": {"module": "context-simple"}},
+        "providers": [says("dear", "Dear.", 50), says("cheap", "Cheap.", 10)],
+    });
+    let desk = Desk::new();
+    desk.plan("plan.json", &plan);
+    let ran = say(&desk, &["--plan", "plan.json"], &["hi", "/compact", "/status"]);
+    assert!(ran.stdout.starts_with("Cheap.\nCheap.\n"), "{}", ran.seen());
+    assert!(ran.stderr.contains("of cheap"), "{}", ran.stderr);
+    // A loop that names its provider asks that one.
+    plan["session"]["orchestrator"]["config"] = json!({"default_provider": "dear"});
+    desk.plan("plan.json", &plan);
+    let ran = say(&desk, &["--plan", "plan.json"], &["hi", "/compact", "/status"]);
+    assert!(ran.stdout.starts_with("Dear.\nDear.\n"), "{}", ran.seen());
+    assert!(ran.stderr.contains("of dear"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_shown_of_a_session_follows_a_summary_and_a_clearing() {
+    let desk = desk(json!(["Word.", "THE SUMMARY"]), json!({}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("hi\r");
+    terminal.sees("Word.");
+    terminal.prompt();
+    let transcript = || read(&desk.sessions()[0].join("transcript.jsonl"));
+    assert!(transcript().contains("Word."));
+    terminal.types("/compact\r");
+    terminal.sees("THE SUMMARY");
+    terminal.prompt();
+    assert!(transcript().contains("THE SUMMARY"), "{}", transcript());
+    terminal.types("/clear\r");
+    terminal.sees("knows nothing");
+    terminal.prompt();
+    assert_eq!(transcript(), "");
 }

@@ -192,6 +192,54 @@ fn the_editor_gets_a_copy_and_only_sense_comes_back() {
     assert!(nobody.stderr.contains("neither `VISUAL` nor `EDITOR`"), "{}", nobody.stderr);
 }
 
+#[cfg(unix)]
+#[test]
+fn the_shell_reads_how_the_editor_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    desk.file("my tools/ed", "#!/bin/sh\necho 'ui: {colour: never}' >> \"$1\"\n");
+    desk.file("my tools/vi", "#!/bin/sh\necho 'prefer: source' > \"$1\"\n");
+    let folder = desk.work().join("my tools");
+    for program in ["ed", "vi"] {
+        std::fs::set_permissions(folder.join(program), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let edit = |variables: &[(&str, String)], args: &[&str]| {
+        let mut command = desk.command(&[&["config", "edit"], args].concat());
+        Ran::of(command.envs(variables.iter().map(|(name, value)| (name, value))).output().unwrap())
+    };
+    let path = ("PATH", "/usr/bin:/bin".to_owned());
+    let quoted = edit(&[("EDITOR", format!("'{}'", folder.join("ed").display())), path.clone()], &[]);
+    assert_eq!(quoted.code, 0, "{}", quoted.seen());
+    // What is saved and means nothing is told.
+    assert!(quoted.stderr.contains("there is no setting `ui.colour`"), "{}", quoted.stderr);
+    std::fs::remove_file(desk.home().join("settings.yaml")).unwrap();
+    let bare = edit(&[("EDITOR", folder.join("ed").display().to_string()), path.clone()], &[]);
+    assert_eq!(bare.code, 0, "{}", bare.seen());
+    // Without a name the usual ones are looked for.
+    let usual = edit(&[("PATH", folder.display().to_string())], &[]);
+    assert_eq!((usual.code, settings(&desk).as_str()), (0, "prefer: source\n"), "{}", usual.seen());
+    let untouched = edit(&[("EDITOR", "true".to_owned()), path.clone()], &["--project"]);
+    assert_eq!(untouched.code, 0, "{}", untouched.seen());
+    assert!(!desk.work().join(".amplifier").exists());
+    let missing = edit(&[("EDITOR", "no-such-editor".to_owned()), path], &["--project"]);
+    assert_eq!(missing.code, 1, "{}", missing.seen());
+    assert!(missing.stderr.contains("cannot be started") && !desk.work().join(".amplifier").exists());
+}
+
+#[test]
+fn a_value_in_a_list_is_refused_for_the_right_reason_and_never_shown() {
+    let desk = Desk::new();
+    let set = |value: &str| desk.amplifier(&["config", "set", "config.providers", value]);
+    let secret = set("[{module: provider-openai, config: {api_key: hunter2}}]");
+    assert_eq!(secret.code, 2, "{}", secret.seen());
+    assert!(secret.stderr.contains("looks like a secret"), "{}", secret.stderr);
+    assert!(!secret.seen().contains("hunter2"), "{}", secret.seen());
+    let misspelled = set("[{modul: x}]");
+    assert!(misspelled.stderr.contains("`config.providers.0.modul`"), "{}", misspelled.stderr);
+    assert!(misspelled.stderr.contains("did you mean `module`?"), "{}", misspelled.stderr);
+    assert_eq!(set("[{module: provider-openai}]").code, 0);
+}
+
 #[test]
 fn broken_settings_can_be_mended() {
     let desk = Desk::new();

@@ -190,7 +190,9 @@ fn a_service_that_does_not_list_its_models_says_why() {
     terminal.types(&format!("{}\r", server.url()));
     terminal.sees("The key (not shown");
     terminal.types("\r");
-    terminal.sees("Its models cannot be listed: chat-completions: Incorrect API key provided");
+    terminal.sees("Asking it for its models …");
+    terminal.sees("Its models cannot be listed: `chat-completions` at ");
+    terminal.sees("Incorrect API key");
     terminal.sees("Model [the usual one]:");
     terminal.types("m\r");
     terminal.sees("Keep it all the same? [y/N]");
@@ -205,7 +207,7 @@ fn a_key_that_is_needed_is_asked_for_again_and_a_broken_entry_is_replaced() {
     let mut terminal = guided(&desk, &["init", "--no-test"]);
     terminal.types("openai\r");
     terminal.sees("`openai` is in the settings and cannot be used: `OPENAI_API_KEY`");
-    terminal.sees("Put this one in its place? [Y/n]");
+    terminal.sees("Mend it? What else it says stays. [Y/n]");
     terminal.types("\r");
     terminal.sees("The key (not shown)");
     terminal.types("  \r");
@@ -263,7 +265,8 @@ fn a_connection_that_fails_is_told_once() {
     let desk = Desk::new();
     let ran = with(&desk, &[], &["provider", "test", "ollama", "--timeout", "2"]);
     assert_eq!(ran.code, 1, "{}", ran.seen());
-    assert_eq!(times(&ran.stderr, "error sending request"), 1, "{}", ran.stderr);
+    assert_eq!(times(&ran.stderr, "cannot be reached"), 1, "{}", ran.stderr);
+    assert_eq!(times(&ran.stderr, "error sending request"), 0, "{}", ran.stderr);
     assert_eq!(times(&ran.stderr, "caused by"), 0, "{}", ran.stderr);
     let nobody = format!("http://{}", closed());
     let plan = json!({
@@ -290,4 +293,167 @@ fn looking_asks_nobody() {
     assert!(ran.stdout.contains("`ollama`, `vllm`, `chat-completions` in the settings"), "{}", ran.stdout);
     assert_eq!(with(&desk, &[], &["provider", "list"]).code, 0);
     assert_eq!(server.asked(), Vec::<String>::new());
+}
+
+/// A home whose only provider is behind a gateway and has its key in a variable that is not set.
+fn behind_a_gateway(place: &str) -> Desk {
+    let desk = Desk::new();
+    let text = format!(
+        "# mine\nconfig:\n  providers:\n  - module: provider-openai # the gateway\n    config:\n      base_url: {place}\n      # none too long\n      timeout: 7\n      api_key: ${{GATEWAY_KEY}}\n"
+    );
+    std::fs::create_dir_all(desk.home()).unwrap();
+    std::fs::write(desk.home().join("settings.yaml"), text).unwrap();
+    desk
+}
+
+#[test]
+fn mending_an_entry_keeps_what_else_it_says_and_stores_the_key_under_its_variable() {
+    let server = Server::start(Manner::Well);
+    let desk = behind_a_gateway(&server.url());
+    let before = settings(&desk);
+    let nobody = closed().to_string();
+    let variables = [
+        ("TERM", "dumb"),
+        ("OLLAMA_HOST", nobody.as_str()),
+        ("LLAMA_CPP_HOST", nobody.as_str()),
+        // The key of the service itself is not offered to the gateway.
+        ("OPENAI_API_KEY", "of-another-service"),
+    ];
+    let mut terminal = Terminal::open_with(&desk, &["init", "--no-test"], (100, 60), &variables);
+    terminal.sees("Number or name");
+    terminal.types("openai\r");
+    terminal.sees("Mend it? What else it says stays. [Y/n]");
+    terminal.types("y\r");
+    terminal.sees("The key (not shown)");
+    terminal.types(&format!("{KEY}\r"));
+    terminal.sees("Where shall the key be kept?");
+    terminal.types("file\r");
+    terminal.sees("Model [");
+    terminal.types("smol\r");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    assert_eq!(settings(&desk), format!("{before}      default_model: smol\n"));
+    assert!(read(&desk.home().join("keys.env")).contains(&format!("GATEWAY_KEY={KEY}\n")));
+}
+
+#[test]
+fn a_provider_is_changed_in_place() {
+    let desk = behind_a_gateway("http://127.0.0.1:9/v1");
+    let set = |args: &[&str]| desk.amplifier(&[&["provider", "set"], args].concat());
+    let ran = set(&["openai", "--base-url", "http://127.0.0.1:9/v2", "--model", "m"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let expected = "# mine\nconfig:\n  providers:\n  - module: provider-openai # the gateway\n    config:\n      base_url: http://127.0.0.1:9/v2\n      # none too long\n      timeout: 7\n      api_key: ${GATEWAY_KEY}\n      default_model: m\n";
+    assert_eq!(settings(&desk), expected);
+    let wrong = set(&["nobody", "--model", "m"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.seen());
+    assert_eq!(set(&["openai"]).code, 2);
+    let flow = "config:\n  providers:\n  - module: provider-openai\n    config: {timeout: 7}\n";
+    desk.file(".amplifier/settings.local.yaml", flow);
+    assert_eq!(set(&["openai", "--model", "l", "--local"]).code, 0);
+    let written = read(&desk.work().join(".amplifier/settings.local.yaml"));
+    assert_eq!(written, flow.replace(" {timeout: 7}", "\n      timeout: 7\n      default_model: l"));
+    std::fs::remove_dir_all(desk.work().join(".amplifier")).unwrap();
+    let elsewhere = set(&["openai", "--model", "x", "--project"]);
+    assert_eq!(elsewhere.code, 2, "{}", elsewhere.seen());
+    assert!(elsewhere.stderr.contains("it stands in "), "{}", elsewhere.stderr);
+    assert_eq!(settings(&desk), expected);
+    // Who adds it again is told how.
+    let twice = desk.amplifier(&["provider", "add", "openai", "--key-from-env", "K"]);
+    assert!(twice.stderr.contains("`amplifier provider set openai` changes it"), "{}", twice.stderr);
+}
+
+#[test]
+fn a_key_that_cannot_be_stored_changes_nothing() {
+    let desk = behind_a_gateway("http://127.0.0.1:9/v1");
+    let before = settings(&desk);
+    let args = ["provider", "set", "openai", "--model", "m", "--key-stdin", "--store", "keyring"];
+    let ran = desk.amplifier_with_input(&args, KEY.as_bytes());
+    assert_ne!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(settings(&desk), before);
+}
+
+#[test]
+fn a_key_that_is_left_alone_is_still_forgotten_by_name() {
+    let desk = Desk::new();
+    let add = ["provider", "add", "openai", "--key-stdin", "--store", "file"];
+    assert_eq!(desk.amplifier_with_input(&add, KEY.as_bytes()).code, 0);
+    let removed = desk.amplifier(&["provider", "remove", "openai"]);
+    let hint = "`amplifier provider remove openai --forget-key` takes it too";
+    assert!(removed.stderr.contains(hint), "{}", removed.seen());
+    let forgotten = desk.amplifier(&["provider", "remove", "openai", "--forget-key"]);
+    assert_eq!((forgotten.code, forgotten.stdout.as_str()), (0, "the key `OPENAI_API_KEY` is forgotten\n"));
+    assert!(!read(&desk.home().join("keys.env")).contains(KEY));
+    assert_eq!(desk.amplifier(&["provider", "remove", "openai", "--forget-key"]).code, 2);
+}
+
+#[test]
+fn a_provider_of_another_file_is_said_to_stand_there() {
+    let desk = Desk::new();
+    let add = ["provider", "add", "openai", "--id", "second", "--key-from-env", "K", "--project"];
+    assert_eq!(desk.amplifier(&add).code, 0);
+    let ran = desk.amplifier(&["provider", "remove", "second", "--global"]);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    let told = "the global settings list no provider `second`; it stands in ";
+    assert!(
+        ran.stderr.contains(told) && ran.stderr.contains(".amplifier/settings.yaml:3:"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_refused_key_is_looked_for_where_it_comes_from() {
+    let (desk, server) = (Desk::new(), Server::start(Manner::Refuses));
+    let place = server.url();
+    let add =
+        ["provider", "add", "openai", "--id", "second", "--key-from-env", "MYKEY", "--base-url", &place];
+    assert_eq!(desk.amplifier(&add).code, 0);
+    let ran = with(&desk, &[("MYKEY", KEY), ("OPENAI_API_KEY", "other")], &["provider", "test", "second"]);
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.stderr.contains("check `MYKEY`") && !ran.stderr.contains("OPENAI_API_KEY"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("error: `second` at {place}")), "{}", ran.stderr);
+    // One that is not found is asked for by the name it has.
+    let (desk, server) = (Desk::new(), Server::start(Manner::Well));
+    let place = format!("{}/nowhere", server.url());
+    let add =
+        ["provider", "add", "openai", "--id", "second", "--key-from-env", "MYKEY", "--base-url", &place];
+    assert_eq!(desk.amplifier(&add).code, 0);
+    let ran = with(&desk, &[("MYKEY", KEY)], &["provider", "test", "second"]);
+    assert!(ran.stderr.contains("`amplifier provider models second`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_told_by_the_exit_code() {
+    let (desk, server) = (Desk::new(), Server::start(Manner::Silent));
+    let place = server.url();
+    let test = ["provider", "test", "chat-completions", "--base-url", &place, "--timeout", "0.5"];
+    let ran = with(&desk, &[], &test);
+    assert_eq!(ran.code, 124, "{}", ran.seen());
+    assert!(ran.stderr.contains("`--timeout SECONDS` waits longer"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_stored_key_behind_a_variable_is_told() {
+    use std::io::Write;
+    let desk = Desk::new();
+    let mut command = desk.command(&["provider", "add", "openai", "--key-stdin", "--store", "file"]);
+    command.env("OPENAI_API_KEY", "another-key").stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(KEY.as_bytes()).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let told = "`OPENAI_API_KEY` is set here to another key, which goes before the stored one";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[test]
+fn a_module_that_is_not_there_is_no_provider_that_works() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.home()).unwrap();
+    let text = "config:\n  providers:\n  - module: provider-nope\n";
+    std::fs::write(desk.home().join("settings.yaml"), text).unwrap();
+    let ran = desk.with_git(&["doctor", "--offline"]);
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.stdout.contains("problem providers     `nope` cannot be used: "), "{}", ran.stdout);
+    let row = &with(&desk, &[], &["provider", "list", "--output", "json"]).json()["configured"][0];
+    assert_eq!(row["usable"], false);
 }

@@ -58,3 +58,18 @@ fn the_demo_answers_in_an_empty_folder_and_without_tools() {
     let bare = with(&desk, &[], &["run", "--plan", "bare.json", "hi"]);
     assert!(bare.code == 0 && bare.stdout.contains("has no tools"), "{}", bare.seen());
 }
+
+#[test]
+fn a_session_of_the_demo_goes_on_with_a_model_as_soon_as_there_is_one() {
+    let desk = desk();
+    assert_eq!(with(&desk, &[], &["run", "hi"]).code, 0);
+    let still = with(&desk, &[], &["continue", "now"]);
+    assert!(still.code == 0 && still.stderr.contains("no model is connected"), "{}", still.seen());
+    desk.file(".amplifier/settings.yaml", "config:\n  providers:\n  - module: provider-mock\n");
+    let told = "note: the demo answered so far; `provider-mock` is asked from here on";
+    for (prompt, is_told) in [("again", true), ("and again", false)] {
+        let ran = with(&desk, &[], &["continue", prompt]);
+        assert_eq!((ran.code, ran.stdout), (0, format!("You said: {prompt}\n")));
+        assert_eq!(ran.stderr.contains(told), is_told, "{}", ran.stderr);
+    }
+}

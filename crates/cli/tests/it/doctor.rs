@@ -67,3 +67,66 @@ fn a_machine_without_a_home_is_a_wrong_call() {
     let output = command.env_remove("AMPLIFIER_HOME").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// What is told about one check, on one line.
+fn told(desk: &Desk, check: &str) -> Vec<String> {
+    let ran = desk.with_git(&["doctor", "--offline", "--output", "json"]).json();
+    let findings = ran["findings"].as_array().unwrap().iter().filter(|finding| finding["check"] == check);
+    findings
+        .map(|finding| {
+            let cure = finding["cure"].as_str().unwrap_or_default();
+            format!(
+                "{} {} | {cure}",
+                finding["level"].as_str().unwrap(),
+                finding["message"].as_str().unwrap()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn settings_that_have_no_effect_are_told_here_and_by_every_command() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.home()).unwrap();
+    let text = "overrides:\n  tool-bash:\n    config:\n      timeot: 5\n  tool-nope:\n    config: {a: 1}\n";
+    std::fs::write(desk.home().join("settings.yaml"), text).unwrap();
+    let found = told(&desk, "settings");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("settings.yaml:4:7: `tool-bash` has no `timeot`"), "{found:?}");
+    assert!(found[0].ends_with("did you mean `timeout`?"), "{found:?}");
+    assert!(
+        found[1].contains("settings.yaml:5:3: `overrides.tool-nope` is for no built-in module"),
+        "{found:?}"
+    );
+    let shown = desk.amplifier(&["config", "show"]);
+    assert!(shown.stderr.contains("settings.yaml:4:7: ") && shown.stderr.contains("`overrides.tool-nope`"));
+}
+
+#[cfg(unix)]
+#[test]
+fn keys_that_others_can_read_are_told_once_with_what_helps() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.home()).unwrap();
+    let file = desk.home().join("keys.env");
+    std::fs::write(&file, "OPENAI_API_KEY=k\n").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    assert!(told(&desk, "permissions")[0].contains("chmod go="), "{:?}", told(&desk, "permissions"));
+    assert_eq!(told(&desk, "keys").len(), 1, "{:?}", told(&desk, "keys"));
+}
+
+#[test]
+fn a_bundle_that_is_not_there_and_a_model_that_is_not_connected_have_cures() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.home()).unwrap();
+    std::fs::write(desk.home().join("settings.yaml"), "bundle:\n  active: nope\n").unwrap();
+    let found = &told(&desk, "bundle")[0];
+    assert!(found.starts_with("problem `nope`") && found.contains("settings.yaml:2:11"), "{found}");
+    assert!(found.contains("`amplifier bundle use NAME`"), "{found}");
+    assert!(found.contains("`amplifier config unset bundle.active`"), "{found}");
+    let found = &told(&desk, "servers")[0];
+    assert!(
+        found.starts_with("warning no model is connected") && found.contains("`amplifier init`"),
+        "{found}"
+    );
+}

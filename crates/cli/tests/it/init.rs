@@ -231,3 +231,12 @@ fn help_says_how() {
     assert_snapshot!("init_help", desk.amplifier(&["init", "--help"]).seen());
     assert_snapshot!("add_help", desk.amplifier(&["provider", "add", "--help"]).seen());
 }
+
+#[test]
+fn a_key_without_end_is_refused() {
+    let desk = Desk::new();
+    let huge = vec![b'x'; 64 * 1024 + 1];
+    let ran = desk.amplifier_with_input(&["provider", "add", "anthropic", "--key-stdin"], &huge);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains("error: standard input holds more than 64.0 KiB"), "{}", ran.seen());
+}

@@ -21,6 +21,7 @@ mod chat_commands;
 mod chat_honest;
 mod chat_keys;
 mod chat_sessions;
+mod chat_stops;
 mod config;
 mod connecting;
 mod credentials;
@@ -42,6 +43,7 @@ mod outputs;
 mod pages;
 mod parts;
 mod picture;
+mod plain_keys;
 mod plan;
 mod plans_of_bundles;
 #[cfg(unix)]
@@ -55,6 +57,8 @@ mod run_failures;
 mod run_flags;
 mod run_lines;
 mod run_terminal;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod session;
 #[cfg(target_os = "linux")]
 mod session_damage;
@@ -63,6 +67,9 @@ mod session_many;
 mod session_place;
 mod session_resume;
 mod settings;
+#[cfg(target_os = "linux")]
+mod stall;
+mod steer;
 mod terminal;
 mod tool;
 mod tour;

@@ -192,3 +192,36 @@ fn a_model_is_connected() {
         .collect();
     told(&desk, "init", &steps);
 }
+
+#[test]
+fn plans_that_are_fine_and_plans_that_are_not_there() {
+    let desk = Desk::new();
+    desk.plan("a.json", &crate::desk::says("hi"));
+    follow(&desk, "plan_fine", &[&["plan", "validate", "a.json"], &["plan", "hash", "--plan", "a.json"]]);
+    follow(
+        &desk,
+        "plan_missing",
+        &[
+            &["plan", "hash", "--plan", "none.json"],
+            &["plan", "show", "--plan", "none.json"],
+            &["plan", "explain", "/tools", "--plan", "none.json"],
+            &["plan", "explain", "/nothing", "--plan", "a.json"],
+        ],
+    );
+}
+
+#[test]
+fn pages_for_the_shell() {
+    let desk = Desk::new();
+    let first_lines = |step: &[&str]| {
+        let Ran { code, stdout, stderr } = desk.amplifier(step);
+        let stdout = stdout.lines().take(8).map(|line| format!("{line}\n")).collect();
+        (step.join(" "), Ran { code, stdout, stderr })
+    };
+    let mut settings = Settings::clone_current();
+    settings.add_filter(&env!("CARGO_PKG_VERSION").replace('.', r"\."), "<version>");
+    settings
+        .bind(|| told(&desk, "shell_pages", &[first_lines(&["completions", "bash"]), first_lines(&["man"])]));
+    desk.file("a.txt", "no folder");
+    follow(&desk, "shell_pages_wrong", &[&["completions", "none"], &["man", "--dir", "a.txt"]]);
+}

@@ -63,6 +63,13 @@ fn there_is_a_manual_page_for_every_command() {
         let text = std::fs::read_to_string(dir.join(name)).unwrap();
         assert!(text.contains(".SH NAME"), "{name}: {text}");
     }
+    for part in [".SH \"EXIT STATUS\"", ".SH \"ENVIRONMENT\"", "AMPLIFIER_HOME", ".SH \"FILES\"", "124"] {
+        assert!(page.stdout.contains(part), "{part}: {}", page.stdout);
+    }
+    let of_one = desk.amplifier(&["man", "session", "export"]);
+    assert!(of_one.stdout.contains(".TH amplifier-session-export 1"), "{}", of_one.seen());
+    assert!(of_one.stdout.contains("\"amplifier 0.1.0\""), "{}", of_one.stdout);
+    assert_eq!(desk.amplifier(&["man", "nobody"]).code, 2);
     let run = std::fs::read_to_string(dir.join("amplifier-run.1")).unwrap();
     assert!(run.contains("\\-\\-offline"), "{run}");
     desk.file("taken", "");

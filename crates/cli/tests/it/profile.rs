@@ -177,6 +177,7 @@ fn what_is_wrong_is_told_with_its_line_and_a_cure() {
     let ran = desk.with_git(&["run", "--profile", "mine", "hi"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("Invalid profile_id format: mine."), "{}", ran.stderr);
+    assert!(ran.stderr.contains("  hint: `amplifier profile list`"), "{}", ran.stderr);
     // A collection that cannot be had is not registered.
     let ran = desk.with_git(&["collection", "add", "gone", "/nowhere/at/all"]);
     assert_eq!(ran.code, 1);

@@ -152,7 +152,7 @@ fn quiet_says_nothing_but_errors_and_verbose_tells_every_step() {
         "`read_file` n.txt: done",
         "`provider-mock`",
         "tokens in",
-        "1 tool calls; session ",
+        "1 tool call; session ",
     ] {
         assert!(verbose.stderr.contains(words), "{words}: {}", verbose.stderr);
     }

@@ -119,7 +119,7 @@ fn verbose_tells_every_step_beside_the_answer() {
     let mut terminal = Terminal::open(&desk, &["run", "-v", "--plan", "a.json", "hi"], (120, 24), TERM);
     assert_eq!(terminal.end(), 0, "{}", terminal.screen());
     let screen = terminal.screen();
-    for words in ["Let me look.", "`read_file` notes.txt …", "I have read it.", "1 tool calls; session "] {
+    for words in ["Let me look.", "`read_file` notes.txt …", "I have read it.", "1 tool call; session "] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
     assert!(!screen.contains('✓'), "a call is told once: {screen}");
@@ -141,6 +141,39 @@ fn a_question_stands_alone_and_the_turn_goes_on_below_it() {
     let screen = terminal.screen();
     assert!(screen.contains("✓ write_file") && screen.ends_with("Written."), "{screen}");
     assert!(!screen.contains("working") && desk.work().join("new.txt").exists(), "{screen}");
+}
+
+#[test]
+fn what_is_typed_ahead_is_for_the_shell() {
+    let desk = Desk::new();
+    let (place, go_on) = halting("The first half,\n\n", "and the second.");
+    desk.plan("a.json", &asks(&place));
+    let script = "\"$AMPLIFIER\" run --plan a.json hi; read line; echo \"the shell got $line\"";
+    let mut terminal = Terminal::open_script(&desk, script, WIDE, &[("TERM", TERM)]);
+    terminal.sees("The first half,");
+    terminal.types("make test\r");
+    terminal.sees("make test");
+    go_on.send(()).unwrap();
+    terminal.sees("the shell got make test");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+}
+
+#[test]
+fn what_was_typed_before_a_question_is_no_answer_to_it() {
+    let desk = Desk::new();
+    let call = json!({"name": "write_file", "arguments": {"file_path": "new.txt", "content": "x\n"}});
+    let mut asks =
+        plan(json!({"responses": [{"text": "I write it.", "tool_calls": [call]}, "Not written."]}));
+    asks["hooks"] = json!([{"module": "hooks-approval"}]);
+    desk.plan("a.json", &asks);
+    // The shell takes the first line, so that the second one is typed when the program begins.
+    let script = "read line; exec \"$AMPLIFIER\" run --plan a.json hi";
+    let mut terminal = Terminal::open_script(&desk, script, WIDE, &[("TERM", TERM)]);
+    terminal.types("go\ry\r");
+    terminal.sees("[y] once");
+    terminal.types("n\r");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    assert!(!desk.work().join("new.txt").exists(), "{}", terminal.screen());
 }
 
 #[test]

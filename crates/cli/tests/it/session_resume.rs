@@ -200,8 +200,75 @@ fn going_on_can_be_quiet_and_can_tell_every_step() {
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("yes\n", ""));
     let verbose = ok(desk.amplifier(&["continue", "-v", "hi"]));
     assert!(
-        verbose.stderr.contains("`provider-mock` …") && verbose.stderr.contains("tokens in"),
+        verbose.stderr.contains("`provider-mock` …") && verbose.stderr.contains(" in, "),
         "{}",
         verbose.seen()
     );
+}
+
+#[test]
+fn programs_are_told_that_nothing_can_go_on() {
+    let desk = Desk::new();
+    for form in ["json", "jsonl"] {
+        let ran = desk.amplifier(&["continue", "--output", form, "hi"]);
+        assert_eq!(ran.code, 2, "{}", ran.seen());
+        let told = serde_json::from_str::<Value>(&ran.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", ran.seen()));
+        assert_eq!((&told["status"], &told["exit_code"]), (&json!("error"), &json!(2)), "{told}");
+        assert!(told["error"].as_str().unwrap().contains("no session"), "{told}");
+    }
+    desk.file(".amplifier/settings.yaml", "bundle: [\n");
+    let ran = desk.amplifier(&["continue", "--output", "json", "hi"]);
+    assert_eq!((ran.code, &ran.json()["status"]), (2, &json!("error")), "{}", ran.seen());
+}
+
+#[test]
+fn quiet_leaves_out_a_note_with_its_hint() {
+    let desk = Desk::new();
+    desk.plan("a.json", &plan(&json!(["yes"])));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "hi"]));
+    let id = ids(&desk).remove(0);
+    let elsewhere = desk.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let again = ["run", "--resume", &id, "--cwd", elsewhere.to_str().unwrap(), "again"];
+    let told = ok(desk.amplifier(&again));
+    assert!(told.stderr.contains("note: this session began in") && told.stderr.contains("  hint: `--cwd"));
+    let quiet = ok(desk.amplifier(&[&again[..], &["--quiet"]].concat()));
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("yes\n", ""));
+}
+
+#[test]
+fn a_replay_ends_when_its_reader_goes() {
+    let desk = Desk::new();
+    // More than a pipe holds, so that it is in the middle of it when the reader goes.
+    desk.plan("a.json", &plan(&json!(["all work and no play ".repeat(20_000), "and then"])));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "hi"]));
+    let folder = desk.sessions().remove(0);
+    let id = ids(&desk).remove(0);
+    let first = read(&folder.join("events.jsonl")).lines().count();
+    ok(desk.amplifier(&["run", "--resume", &id, "again"]));
+    // What was said later was said much later: the longest wait, and that ten times slower than it was.
+    let moved =
+        |(at, line): (usize, &str)| if at < first { format!("{line}\n") } else { crate::wrong::later(line) };
+    let events = folder.join("events.jsonl");
+    let text: String = read(&events).lines().enumerate().map(moved).collect();
+    std::fs::write(&events, text).unwrap();
+    std::fs::remove_file(folder.join("events.idx")).ok();
+    let mut child = desk.spawn(&["session", "replay", &id, "--speed", "0.1"]);
+    let mut stdout = child.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut stdout, &mut [0]).unwrap();
+    drop(stdout);
+    let began = Instant::now();
+    let ended = loop {
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        if began.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it goes on for nobody");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert_eq!(ended.code(), Some(141));
 }

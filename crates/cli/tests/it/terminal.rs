@@ -34,16 +34,28 @@ impl Terminal {
     }
 
     /// The same, with these variables.
-    pub fn open_with(
+    pub fn open_with(desk: &Desk, args: &[&str], size: (u16, u16), variables: &[(&str, &str)]) -> Self {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_amplifier"));
+        command.args(args);
+        Self::of(command, desk, size, variables)
+    }
+
+    /// Runs a script of the shell, in which `$AMPLIFIER` is the binary.
+    pub fn open_script(desk: &Desk, script: &str, size: (u16, u16), variables: &[(&str, &str)]) -> Self {
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", script]);
+        let variables = [variables, &[("AMPLIFIER", env!("CARGO_BIN_EXE_amplifier"))]].concat();
+        Self::of(command, desk, size, &variables)
+    }
+
+    fn of(
+        mut command: CommandBuilder,
         desk: &Desk,
-        args: &[&str],
         (columns, rows): (u16, u16),
         variables: &[(&str, &str)],
     ) -> Self {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_amplifier"));
-        command.args(args);
         command.env_clear();
         command.env("AMPLIFIER_HOME", desk.home());
         variables.iter().for_each(|(name, value)| command.env(name, value));
@@ -124,6 +136,11 @@ impl Terminal {
     /// Waits for the prompt: the last line is its mark and nothing else.
     pub fn prompt(&self) -> String {
         self.until("the prompt", |screen| screen.lines().last() == Some(">"))
+    }
+
+    /// Waits until a question takes its answer: its keys stand at the end.
+    pub fn question(&self) -> String {
+        self.until("a question", |screen| screen.lines().rev().take(2).any(|line| line.starts_with("y once")))
     }
 
     /// Waits for the end of the program; returns its exit code.

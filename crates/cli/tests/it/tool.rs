@@ -1,9 +1,13 @@
 //! `amplifier tool list`, `tool info` and `tool invoke`.
 
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, read};
+use crate::desk::{Desk, Ran, git_variables, read};
 
 fn desk(hooks: Value) -> Desk {
     let desk = Desk::new();
@@ -106,4 +110,107 @@ fn gates_and_rules_hold_for_calls_by_hand_too() {
     let denied = invoke(&desk, &["echo", "text=a", "--approve", "all"]);
     assert_eq!(denied.code, 3, "{}", denied.seen());
     assert_eq!(desk.sessions().len(), 0);
+}
+
+/// A desk whose plan has a shell.
+fn shell() -> Desk {
+    let desk = Desk::new();
+    let plan = json!({
+        "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+        "providers": [{"module": "provider-mock"}],
+        "tools": [{"module": "tool-filesystem"}, {"module": "tool-bash"}],
+        "hooks": [{"module": "hooks-approval"}],
+    });
+    desk.plan("p.json", &plan).file("a.txt", "one\ntwo\n");
+    desk
+}
+
+fn in_shell(desk: &Desk, words: &[&str]) -> Command {
+    let mut command = desk.command(&[&["tool", "invoke"], words, &["--plan", "p.json"]].concat());
+    let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
+    command.env("PATH", path);
+    command
+}
+
+#[test]
+fn what_a_tool_gave_is_on_standard_output_also_when_it_failed() {
+    let desk = shell();
+    let call =
+        |words: &[&str]| Ran::of(in_shell(&desk, &[words, &["--approve", "all"]].concat()).output().unwrap());
+    assert_snapshot!("succeeds", desk.seen(&call(&["bash", "command=echo hi"])));
+    assert_snapshot!("exit_code", desk.seen(&call(&["bash", "command=echo hi; exit 3"])));
+    let denied = call(&["bash", "command=sudo true"]);
+    assert_eq!((denied.code, denied.stdout.as_str()), (3, ""), "{}", denied.seen());
+    assert!(denied.stderr.starts_with("error: Command denied for safety"), "{}", denied.seen());
+    let outside = call(&["read_file", "file_path=/etc/passwd"]);
+    assert_eq!((outside.code, outside.stdout.as_str()), (3, ""), "{}", outside.seen());
+    let late = call(&["bash", "command=echo begun; sleep 60", "timeout=1"]);
+    assert_eq!(late.code, 124, "{}", late.seen());
+    assert!(
+        late.stdout.contains("begun") && late.stderr.contains("error: Command timed out"),
+        "{}",
+        late.seen()
+    );
+    assert_eq!(desk.sessions().len(), 0);
+}
+
+#[test]
+fn a_refusal_is_told_once_and_by_whom() {
+    let desk = shell();
+    let call = ["edit_file", "file_path=a.txt", "old_string=one", "new_string=three"];
+    let ran = |approve: &[&str]| Ran::of(in_shell(&desk, &[&call[..], approve].concat()).output().unwrap());
+    assert_snapshot!("refused_by_safe", desk.seen(&ran(&["--approve", "safe"])));
+    assert_snapshot!("refused_by_nobody", desk.seen(&ran(&[])));
+    assert_eq!(read(&desk.work().join("a.txt")), "one\ntwo\n");
+}
+
+fn wait_until(mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn a_call_that_is_stopped_leaves_nothing_behind() {
+    for (name, code) in [("-TERM", 143), ("-HUP", 129)] {
+        let desk = shell();
+        let child =
+            in_shell(&desk, &["bash", "command=touch begun; sleep 60", "--approve", "all"]).spawn().unwrap();
+        wait_until(|| desk.work().join("begun").exists());
+        signal(child.id(), name);
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, code, "{name}: {}", ran.seen());
+        assert_eq!(desk.sessions().len(), 0, "{name}: {}", ran.seen());
+    }
+}
+
+#[test]
+fn a_call_can_be_stopped_before_its_session_is_open() {
+    let desk = shell();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let far = format!("http://{}/bundle.md", listener.local_addr().unwrap());
+    let child = desk.spawn(&["tool", "invoke", "echo", "text=a", "--bundle", &far]);
+    // It waits for an answer that never comes.
+    let held = listener.accept().unwrap();
+    signal(child.id(), "-TERM");
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    drop(held);
+    assert_eq!(ran.code, 143, "{}", ran.seen());
+    assert_eq!(desk.sessions().len(), 0);
+}
+
+#[test]
+fn an_input_without_end_is_refused() {
+    let desk = desk(json!([]));
+    let huge = vec![b' '; 8 * 1024 * 1024 + 1];
+    let ran =
+        desk.amplifier_with_input(&["tool", "invoke", "echo", "--json", "-", "--plan", "p.json"], &huge);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains("error: standard input holds more than 8.0 MiB"), "{}", ran.seen());
 }

@@ -53,7 +53,7 @@ fn what_moved_is_told_and_nothing_is_fetched_or_written() {
     desk.commit("profiles", &[("base/more.md", "more")]);
     let kept = files(&desk.home());
     let news = desk.with_git(&["update", "--check"]);
-    assert_eq!(news.code, 1, "{}", news.seen());
+    assert_eq!(news.code, 100, "{}", news.seen());
     assert!(
         news.stdout.contains("bundle far: `amplifier bundle update far` brings what is new\n"),
         "{}",
@@ -72,6 +72,8 @@ fn what_moved_is_told_and_nothing_is_fetched_or_written() {
         (&told["news"][0]["kind"], told["news"][1]["changes"].as_array().unwrap().len()),
         (&"bundle".into(), 1)
     );
+    let change = &told["news"][0]["changes"][0];
+    assert_eq!((change["from"].as_str(), change["to"].as_str()), (Some(&*before), Some(&*after)));
 }
 
 #[test]
@@ -85,11 +87,13 @@ fn one_that_cannot_be_asked_costs_nobody_else_and_without_check_it_is_a_wrong_ca
     std::fs::remove_dir_all(desk.path("repos/one")).unwrap();
     let ran = desk.with_git(&["update", "--check"]);
     assert_eq!(ran.code, 1, "{}", ran.seen());
-    assert!(ran.stdout.starts_with("bundle one: cannot be told: "), "{}", ran.stdout);
-    assert!(ran.stdout.ends_with("bundle two: nothing is new\n"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("error: bundle one: cannot be told: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("  hint: "), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "bundle two: nothing is new\n");
     let wrong = desk.amplifier(&["update"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("--check"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("`amplifier bundle update`"), "{}", wrong.stderr);
 }
 
 #[test]
@@ -119,7 +123,7 @@ fn w22_an_update_without_a_name_brings_every_registered_bundle_up_to_date() {
         desk.commit("lib", &[("bundle.yaml", "bundle: {name: lib}\ntools: [{module: tool-web}]\n")]);
     let (_, tool_commit) = desk.commit("tool", &[("amplifier_module_tool_far/__init__.py", "2\n")]);
     let told = desk.with_git(&["bundle", "update", "--check"]);
-    assert_eq!(told.code, 1, "{}", told.seen());
+    assert_eq!(told.code, 100, "{}", told.seen());
     assert!(told.stdout.contains(&lib_commit) && told.stdout.contains(&tool_commit), "{}", told.stdout);
     let tools = || desk.with_git(&["plan", "show", "--bundle", "one"]).json()["tools"].to_string();
     assert!(tools().contains("tool-todo") && !tools().contains("tool-web"), "a check changes nothing");
@@ -139,4 +143,23 @@ fn w22_an_update_without_a_name_brings_every_registered_bundle_up_to_date() {
     // Offline, what was brought is there.
     std::fs::remove_dir_all(desk.path("repos")).unwrap();
     assert!(tools().contains("tool-web"));
+}
+
+#[test]
+fn the_bundle_in_use_is_looked_at_though_it_has_no_name() {
+    let desk = Desk::new();
+    let text = |word: &str| format!("---\nbundle: {{name: far}}\nincludes: [minimal]\n---\n{word}\n");
+    let (uri, before) = desk.commit("far", &[("bundle.md", &text("one"))]);
+    assert_eq!(desk.with_git(&["config", "set", "bundle.active", &uri]).code, 0);
+    assert_eq!(desk.with_git(&["plan", "show"]).code, 0);
+    let quiet = desk.with_git(&["update", "--check"]);
+    assert_eq!((quiet.code, quiet.stdout.as_str()), (0, &*format!("bundle {uri}: nothing is new\n")));
+    let (_, after) = desk.commit("far", &[("bundle.md", &text("two"))]);
+    for args in [["update", "--check"].as_slice(), &["bundle", "update", "--check"]] {
+        let news = desk.with_git(args);
+        assert_eq!(news.code, 100, "{}", news.seen());
+        assert!(news.stdout.contains(&format!("moves from {before} to {after}")), "{}", news.stdout);
+    }
+    assert_eq!(desk.with_git(&["bundle", "update"]).code, 0);
+    assert_eq!(desk.with_git(&["update", "--check"]).code, 0);
 }

@@ -112,7 +112,8 @@ impl Coordinator {
         self.report(ApprovalRequired { tool_name: tool_name.clone(), action: asked, risk_level }).await;
         let verdict = tokio::select! {
             biased;
-            () = self.cancel().cancelled(CancelLevel::Immediate) => Verdict::denied("cancelled before an answer"),
+            // Already a graceful one: who is asked about what would begin has nothing running to wait for.
+            () = self.cancel().cancelled(CancelLevel::Graceful) => Verdict::denied("cancelled before an answer"),
             verdict = self.answer(question) => verdict,
         };
         match verdict.clone() {

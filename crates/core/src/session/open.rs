@@ -42,6 +42,7 @@ pub struct SessionBuilder {
     capabilities: Vec<(String, Capability)>,
     strictness: Strictness,
     readiness: Readiness,
+    cancel: CancelToken,
 }
 
 /// A session that could not be opened. Whatever was mounted has been cleaned up again.
@@ -103,7 +104,7 @@ pub enum OpenFault {
         /// What did not.
         failed: Vec<String>,
     },
-    /// The parent was cancelled or cleaned up while this child was being opened.
+    /// Somebody gave it up, or the parent was cancelled or cleaned up, while this session was being opened.
     #[error("the session was cancelled while it was being opened")]
     Cancelled,
     /// The tree of sessions may not grow.
@@ -131,6 +132,7 @@ impl SessionBuilder {
             capabilities: Vec::new(),
             strictness: Strictness::Lenient,
             readiness: Readiness::Told,
+            cancel: CancelToken::new(),
         }
     }
 
@@ -208,10 +210,17 @@ impl SessionBuilder {
         self
     }
 
+    /// Gives up opening when this token asks to stop at once. What is open then is not stopped by it.
+    #[must_use]
+    pub fn unless_cancelled(mut self, cancel: CancelToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
     /// Mounts everything and opens the session. Runs inside a Tokio runtime, as everything here does.
     #[doc(alias = "initialize")]
     pub async fn open(self) -> Result<Session, OpenError> {
-        let (strictness, readiness) = (self.strictness, self.readiness);
+        let (strictness, readiness, given_up) = (self.strictness, self.readiness, self.cancel.clone());
         let (session, opening) =
             self.prepare().map_err(|fault| OpenError { fault, report: LoadReport::default() })?;
         let plan = session.coordinator().plan();
@@ -223,6 +232,7 @@ impl SessionBuilder {
         let mut result = tokio::select! {
             biased;
             () = cancel.cancelled(CancelLevel::Immediate) => Err(OpenFault::Cancelled),
+            () = given_up.cancelled(CancelLevel::Immediate) => Err(OpenFault::Cancelled),
             result = opening.mount_all(&session, &mut report) => result,
         };
         let unready = match (&result, readiness) {

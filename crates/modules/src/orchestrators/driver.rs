@@ -37,6 +37,7 @@ mod tools;
 
 pub(super) use about::describe;
 use choose::Chosen;
+pub use choose::asked_provider;
 use config::Config;
 use steer::{Helm, STEER, Steering};
 use step::{Ending, Happened, Next, Step};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use amplifier_app::approval::Grant;
 use amplifier_app::compact::compact;
 use amplifier_app::modes::Mode;
-use amplifier_app::providers;
+use amplifier_app::{CancelToken, providers};
 use serde_json::Value;
 
 use crate::chat::markdown::literal;
@@ -19,21 +19,21 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Chat {
     pub(super) async fn model(&mut self, name: &str) -> Next {
         if name.is_empty() {
-            self.models().await;
-            return Next::Prompt;
+            return self.models().await;
         }
         Next::Go(Box::new(self.seat.with_model(name, format!("from now on `{name}` is asked"))))
     }
 
     /// The models of the provider that is asked.
-    async fn models(&mut self) {
+    async fn models(&mut self) -> Next {
         let (provider, model) = self.seat.model();
         let model = model.unwrap_or_else(|| "its usual one".to_owned());
         self.say(&format!("{model} of {provider}"), Style::BOLD);
         let asked = self.seat.opened.session.coordinator().provider(&provider);
-        let Some(asked) = asked else { return };
-        match tokio::time::timeout(PATIENCE, asked.list_models()).await {
-            Ok(Ok(models)) => {
+        let Some(asked) = asked else { return Next::Prompt };
+        let listing = tokio::time::timeout(PATIENCE, asked.list_models());
+        match self.stops.unless_stopped(listing, &CancelToken::new()).await {
+            Ok(Ok(Ok(models))) => {
                 let rows: Vec<_> =
                     models.iter().map(|model| (model.id.clone(), model.display_name.clone())).collect();
                 let mut known = self.seat.known();
@@ -41,9 +41,11 @@ impl Chat {
                 self.known.set(known);
                 self.table(&rows);
             }
-            Ok(Err(error)) => self.fault(&error, None),
-            Err(_) => self.refuse("the provider took too long to list its models"),
+            Ok(Ok(Err(error))) => self.fault(&error, None),
+            Ok(Err(_)) => self.refuse("the provider took too long to list its models"),
+            Err(stop) => return self.stopped(stop),
         }
+        Next::Prompt
     }
 
     pub(super) fn provider(&mut self, name: &str) -> Next {
@@ -73,13 +75,16 @@ impl Chat {
             return Next::Prompt;
         }
         let told = format!("the session goes on with `{reference}`");
-        match self.seat.with_bundle(reference, told).await {
-            Ok(to) => Next::Go(Box::new(to)),
+        let cancel = CancelToken::new();
+        let found = self.seat.with_bundle(reference, told, cancel.clone());
+        match self.stops.unless_stopped(found, &cancel).await {
+            Ok(Ok(to)) => Next::Go(Box::new(to)),
             // Whoever looked for it has said why.
-            Err(exit) => {
+            Ok(Err(exit)) => {
                 self.exit = exit;
                 Next::Prompt
             }
+            Err(stop) => self.stopped(stop),
         }
     }
 
@@ -97,14 +102,14 @@ impl Chat {
                 compacted.summary
             ))
         });
-        let (result, next) = self.watch(work).await;
+        let over = self.watch(work, |result| result.as_ref().ok().cloned()).await;
         self.screen.end_raw();
-        match result {
-            Some(Ok(_)) => {}
+        match over.result {
+            Some(Ok(_)) => self.keep_views().await,
             Some(Err(error)) => self.fault(&error, None),
             None => self.refuse("the summary broke off"),
         }
-        next
+        over.next
     }
 
     pub(super) async fn clear(&mut self) {
@@ -112,7 +117,10 @@ impl Chat {
             return self.refuse("the session has no context");
         };
         match context.clear().await {
-            Ok(()) => self.done("the model knows nothing of what was said; `/rewind` brings it back"),
+            Ok(()) => {
+                self.keep_views().await;
+                self.done("the model knows nothing of what was said; `/rewind` brings it back");
+            }
             Err(error) => self.fault(&error, None),
         }
     }
@@ -140,7 +148,7 @@ impl Chat {
             "" => self.allowed(),
             "forget" => match self.seat.grants().forget(self.seat.folder()) {
                 Ok(()) => {
-                    self.seat.approvals.forget_session();
+                    self.seat.approvals().forget_session();
                     self.done("what was allowed in this folder and in this session is forgotten: it is asked about again");
                 }
                 Err(error) => self.fault(&error, None),
@@ -155,7 +163,7 @@ impl Chat {
                         format!("`{tool}` runs programs: answer its questions with `s` or `a`, one by one");
                     return self.refuse(&told);
                 }
-                self.seat.approvals.allow_in_session(Grant { tool: tool.to_owned(), input: None });
+                self.seat.approvals().allow_in_session(Grant { tool: tool.to_owned(), input: None });
                 self.done(&format!("`{tool}` is not asked about in this session; `/allow forget` ends that"));
             }
         }
@@ -174,7 +182,9 @@ impl Chat {
                 Vec::new()
             }
         };
-        rows.extend(self.seat.approvals.allowed_in_session().iter().map(|grant| row(grant, "this session")));
+        rows.extend(
+            self.seat.approvals().allowed_in_session().iter().map(|grant| row(grant, "this session")),
+        );
         match rows.is_empty() {
             true => self.say("everything that asks is asked about", Style::DIM),
             false => self.table(&rows),

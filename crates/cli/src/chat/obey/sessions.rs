@@ -1,5 +1,6 @@
 //! Commands about sessions: this one, its copies, and the others.
 
+use amplifier_app::CancelToken;
 use amplifier_app::output::{Existing, Output};
 use amplifier_app::sessions::export::{Format, export};
 use amplifier_app::sessions::{self, ForkRequest, Scope, Turn, turns};
@@ -31,7 +32,13 @@ impl Chat {
             Err(error) => return self.fault(&error, None),
         };
         let Some(output) = self.place(file, "json") else { return };
-        let text = serde_json::to_vec_pretty(&messages).unwrap_or_default();
+        // Like an export: what looks like a secret stays in the session.
+        let text = serde_json::to_value(&messages)
+            .and_then(|messages| serde_json::to_vec_pretty(&amplifier_app::redact(&messages)));
+        let text = match text {
+            Ok(text) => text,
+            Err(error) => return self.fault(&error, None),
+        };
         match output.write(&text) {
             Ok(()) => self.done(&format!("{} messages are in `{}`", messages.len(), output.path().display())),
             Err(error) => self.fault(&error, Some(error.hint().to_owned())),
@@ -171,7 +178,7 @@ impl Chat {
         }
     }
 
-    pub(super) fn resume(&mut self, text: &str) -> Next {
+    pub(super) async fn resume(&mut self, text: &str) -> Next {
         if text.is_empty() {
             self.say("which one? `/resume SESSION`", Style::DIM);
             self.sessions();
@@ -180,6 +187,11 @@ impl Chat {
         match sessions::resolve(&self.store(), text) {
             Ok(id) if id == *self.seat.opened.session.id() => self.say("this is it", Style::DIM),
             Ok(id) => {
+                let cancel = CancelToken::new();
+                let changes = self.seat.tell_changes(&id, cancel.clone());
+                if let Err(stop) = self.stops.unless_stopped(changes, &cancel).await {
+                    return self.stopped(stop);
+                }
                 let told = format!("this is session {} now", short(&id));
                 return Next::Go(Box::new(self.seat.other(id, told)));
             }

@@ -2,7 +2,7 @@
 //! that was asked for.
 
 use amplifier_app::open::OpenSession;
-use amplifier_app::{LoadEntry, LoadOutcome};
+use amplifier_app::{LoadEntry, LoadOutcome, providers};
 use amplifier_protocol::module_info::ModuleKind;
 use serde_json::Value;
 
@@ -43,14 +43,10 @@ pub(super) fn providers_of(opened: &OpenSession) -> impl Iterator<Item = &LoadEn
 }
 
 pub(super) fn model_of(opened: &OpenSession) -> (String, Option<String>) {
-    let providers = opened.session.coordinator().providers();
-    let told = providers.iter().map(|(name, provider)| (name, provider.info().defaults));
-    // As loops choose: the lowest priority, the first of equals.
-    let first = told.min_by_key(|(_, told)| told.get("priority").and_then(Value::as_i64).unwrap_or(100));
-    match first {
-        Some((name, told)) => {
-            let model = told.get("model").and_then(Value::as_str).map(str::to_owned);
-            (name.clone(), model)
+    match providers::asked(opened.session.coordinator()) {
+        Some((name, provider)) => {
+            let model = provider.info().defaults.get("model").and_then(Value::as_str).map(str::to_owned);
+            (name, model)
         }
         None => ("no provider".to_owned(), None),
     }

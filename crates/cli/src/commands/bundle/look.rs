@@ -2,7 +2,7 @@
 
 use amplifier_app::library::Access;
 use amplifier_app::prepare::{self, BundleFault, PrepareOptions, PreparedBundle};
-use amplifier_app::{BundleStrictness, Notice, Severity, Tree, TreeOutcome, tree as tree_of};
+use amplifier_app::{BundleStrictness, Notice, Severity, Tree, TreeOutcome, causes, tree as tree_of};
 use serde_json::{Value, json};
 
 use crate::args::{BundleArgs, Form, TreeArgs, ValidateBundleArgs};
@@ -170,7 +170,7 @@ pub async fn validate(args: &ValidateBundleArgs, access: &Access) -> Exit {
             }
         }
         Err(BundleFault::Load(error)) if !prepare::rendered(&error).is_empty() => {
-            let said = render::chain(&*error);
+            let said = causes(&*error);
             let complaints = prepare::complaints(&error);
             if complaints.is_empty() {
                 let lines = said.iter().cloned().chain(prepare::rendered(&error)).collect::<Vec<_>>();

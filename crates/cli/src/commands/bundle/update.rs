@@ -3,7 +3,6 @@
 use amplifier_app::bundles::{self, Update};
 use amplifier_app::library::Access;
 use amplifier_app::prepare::BundleFault;
-use amplifier_app::registry::Registry;
 use serde_json::json;
 
 use crate::args::{Form, LockArgs, UpdateArgs};
@@ -26,9 +25,9 @@ pub async fn lock(args: &LockArgs, access: &Access) -> Exit {
 pub async fn update(args: &UpdateArgs, access: &Access) -> Exit {
     let references = match &args.reference {
         Some(reference) => vec![reference.clone()],
-        None => match Registry::new(&access.home).read() {
-            Ok(registered) => registered.bundles.into_keys().collect(),
-            Err(error) => return load::refuse(&error.into()),
+        None => match bundles::watched(access) {
+            Ok(watched) => watched,
+            Err(fault) => return load::refuse(&fault),
         },
     };
     let mut updates = Vec::new();
@@ -48,7 +47,7 @@ pub async fn update(args: &UpdateArgs, access: &Access) -> Exit {
     let news = updates.iter().any(|update| !update.changes.is_empty());
     match failed {
         Some(exit) => exit,
-        None if args.check && news => Exit::Failure,
+        None if args.check && news => Exit::News,
         None => Exit::Success,
     }
 }

@@ -18,34 +18,51 @@ use crate::render;
 pub fn edit(args: &ConfigEditArgs, access: &Access) -> Result<Exit, SettingsError> {
     let editor = editor(access, args.scope.scope())?;
     let file = editor.file().to_owned();
-    let Some(program) = [env::VISUAL, env::EDITOR]
-        .into_iter()
-        .filter_map(|name| access.environment.get(name))
-        .find(|program| !program.trim().is_empty())
-    else {
-        render::note("error: no editor is named: neither `VISUAL` nor `EDITOR` is set");
+    let Some(program) = program(access) else {
+        render::note(
+            "error: there is no editor: neither `VISUAL` nor `EDITOR` is set, and `vi` and `nano` are not found",
+        );
         render::note(&format!("  hint: the file is `{}`", shown(&file, access)));
         return Ok(Exit::Usage);
     };
     let before = editor.text()?;
     let copy = copy_beside(&file);
+    let made = file.parent().filter(|folder| !folder.exists());
     let outcome = through(&program, &copy, &before);
+    let leave_nothing = || {
+        std::fs::remove_file(&copy).ok();
+        // Only a folder that is empty goes, and only one that was made here.
+        made.map(std::fs::remove_dir);
+    };
     let after = match outcome {
         Ok(after) => after,
         Err(problem) => {
+            leave_nothing();
             render::note(&format!("error: {problem}"));
             render::note("  hint: `VISUAL` or `EDITOR` names the program; nothing was changed");
             return Ok(Exit::Failure);
         }
     };
     if after == before {
-        std::fs::remove_file(&copy).ok();
+        leave_nothing();
         // A file that made no sense before makes none now.
         editor.check(&after)?;
         render::out("nothing was changed");
         return Ok(Exit::Success);
     }
     Ok(keep(&editor, (&before, &after), &copy, access))
+}
+
+/// What the person has named, else what is usually there.
+fn program(access: &Access) -> Option<String> {
+    let set = |name: &str| access.environment.get(name).filter(|value| !value.trim().is_empty());
+    let usual = || {
+        let folders = set(env::PATH)?;
+        let has =
+            |program: &&str| std::env::split_paths(&folders).any(|folder| folder.join(program).is_file());
+        ["vi", "nano"].into_iter().find(has).map(str::to_owned)
+    };
+    [env::VISUAL, env::EDITOR].into_iter().find_map(set).or_else(usual)
 }
 
 /// Beside the file, so that an editor sees its ending and knows what it is.
@@ -63,17 +80,36 @@ fn through(program: &str, copy: &Path, text: &str) -> Result<String, String> {
     // Settings are nobody else's business, and neither is a copy of them.
     create_private_file(copy).map_err(|error| error.to_string())?;
     std::fs::write(copy, text).map_err(failed)?;
+    match command(program, copy).status() {
+        Ok(status) if status.success() => std::fs::read_to_string(copy).map_err(failed),
+        Ok(status) if matches!(status.code(), Some(126 | 127)) => {
+            Err(format!("the editor `{program}` cannot be started"))
+        }
+        Ok(status) => Err(format!("the editor `{program}` ended with {status}")),
+        Err(error) => Err(format!("the editor `{program}` cannot be started: {error}")),
+    }
+}
+
+/// The shell reads how the editor is named, with flags, blanks and quotes, as git has it do.
+#[cfg(unix)]
+fn command(program: &str, copy: &Path) -> Command {
+    let mut command = Command::new("/bin/sh");
+    // A path with blanks and no quotes around it is meant as it is.
+    match Path::new(program).is_file() {
+        true => command.args(["-c", "exec \"$0\" \"$@\""]).arg(program),
+        false => command.args(["-c", &format!("{program} \"$@\"")]).arg(program),
+    };
+    command.arg(copy);
+    command
+}
+
+#[cfg(not(unix))]
+fn command(program: &str, copy: &Path) -> Command {
     // An editor is often named with its flags, as in `code --wait`.
     let mut words = program.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());
-    let status = command.args(words).arg(copy).status();
-    let problem = match status {
-        Ok(status) if status.success() => return std::fs::read_to_string(copy).map_err(failed),
-        Ok(status) => format!("the editor `{program}` ended with {status}"),
-        Err(error) => format!("the editor `{program}` cannot be started: {error}"),
-    };
-    std::fs::remove_file(copy).ok();
-    Err(problem)
+    command.args(words).arg(copy);
+    command
 }
 
 fn keep(editor: &Editor, (before, after): (&str, &str), copy: &Path, access: &Access) -> Exit {
@@ -82,6 +118,7 @@ fn keep(editor: &Editor, (before, after): (&str, &str), copy: &Path, access: &Ac
         Ok(()) => {
             std::fs::remove_file(copy).ok();
             render::out(&format!("`{shown_file}` is changed"));
+            editor.notices(after).iter().for_each(|notice| render::note(&load::line(notice)));
             Exit::Success
         }
         Err(error) => {

@@ -3,17 +3,16 @@
 
 use std::io;
 
-use amplifier_app::connect::{Connection, KeyChoice, fit};
-use amplifier_app::detect::{self, Places, Standing, Standings};
-use amplifier_app::inquire::{self, Inquiry};
+use amplifier_app::chain;
+use amplifier_app::connect::{Connection, KeyChoice, fit, key_variable};
+use amplifier_app::detect::{self, Places, Standing, Standings, Variable};
+use amplifier_app::inquire::{self, Asker, Inquiry};
 use amplifier_app::keys::{KeyPlace, Keys};
-use amplifier_app::lack;
+use amplifier_app::lack::{self, Lack};
 use amplifier_app::library::Access;
 use amplifier_app::settings::{Layer, Scope};
 
 use super::{Trial, finish, try_out};
-use crate::commands::config::editor;
-use crate::commands::load;
 use crate::commands::provider::connect;
 use crate::exit::Exit;
 use crate::question::{self, Usual};
@@ -56,8 +55,16 @@ async fn converse(standings: &Standings, scope: Scope, trial: Trial, access: &Ac
         Ok(replaced) => replaced,
         Err(exit) => return Ok(exit),
     };
-    // A service without a usual place is asked for; a server that was found says where it is.
+    // A service without a usual place is asked for; a server that was found says where it is, and so does an entry.
+    let says =
+        |key: &str| connection.over.as_ref().and_then(|old| old.config.get(key)?.as_str().map(str::to_owned));
+    let model = says("default_model").or(says("model")).or(standing.model.clone());
+    let misses = connection.over.as_ref().and_then(|old| lack::unset(old, &access.environment));
     connection.base_url = match (&standing.base_url, standing.usable) {
+        _ if matches!(&misses, Some(Lack::Unset { pointer, .. }) if pointer == "/base_url") => {
+            Some(question::fitting("Where is the service? (URL)", None, fit::address)?)
+        }
+        _ if says("base_url").is_some() => None,
         (Some(place), true) if standing.variables.iter().all(|variable| !variable.set) => Some(place.clone()),
         (_, false) => place_of(standing)?,
         _ => None,
@@ -67,8 +74,8 @@ async fn converse(standings: &Standings, scope: Scope, trial: Trial, access: &Ac
         Err(exit) => return Ok(exit),
     };
     connection.model = match trial {
-        Trial::Once => ask_model(&connection, standing, access).await?,
-        Trial::Never => type_model(standing)?,
+        Trial::Once => ask_model(&connection, model.as_deref(), access).await?,
+        Trial::Never => type_model(model.as_deref())?,
     };
     if trial == Trial::Once {
         question::say("Asking it for one word …")?;
@@ -82,16 +89,12 @@ async fn converse(standings: &Standings, scope: Scope, trial: Trial, access: &Ac
     if let (None, KeyChoice::Given { variable, .. }) = (place, &connection.key) {
         connection.key = KeyChoice::Variable(variable.clone());
     }
-    if let Some(old) = replaced
-        && let Err(error) = editor(access, old).and_then(|editor| editor.remove_provider(&standing.name))
-    {
-        return Ok(load::refuse_settings(&error));
-    }
-    Ok(finish(&connection, place, scope, access))
+    // An entry that is there is changed where it stands.
+    Ok(finish(&connection, place, replaced.unwrap_or(scope), access))
 }
 
-/// Where a provider of this name is in the settings: the file it is taken out of, when it is of no use as it is, else a name
-/// of its own for the new one.
+/// Where a provider of this name is in the settings: the file in which it is mended, when it is of no use as it is, else a
+/// name of its own for the new one.
 async fn ask_name(
     connection: &mut Connection,
     standing: &Standing,
@@ -101,13 +104,14 @@ async fn ask_name(
     let Some(entry) = configured.iter().find(|entry| entry.name() == standing.name) else {
         return Ok(Ok(None));
     };
-    let lack = match lack::of(&entry.spec, &access.environment).await {
+    let lack = match lack::of_configured(entry, &access.settings, &access.environment).await {
         Ok(lack) => lack,
         Err(error) => return Ok(Err(connect::refuse_detect(&error))),
     };
     if let (Some(lack), Layer::File(old)) = (lack, entry.layer) {
         question::say(&format!("`{}` is in the settings and cannot be used: {lack}.", standing.name))?;
-        if question::agree("Put this one in its place?", Usual::Yes)? {
+        if question::agree("Mend it? What else it says stays.", Usual::Yes)? {
+            connection.over = Some(entry.spec.clone());
             return Ok(Ok(Some(old)));
         }
     } else {
@@ -163,7 +167,10 @@ async fn ask_key(
     if !connection.takes_key() || standing.variables.is_empty() {
         return Ok(Ok(None));
     }
-    if let Some(set) = standing.variables.iter().find(|variable| variable.set)
+    // An entry that names a variable of its own does not get the key of another service.
+    let own = connection.over.as_ref().and_then(key_variable);
+    let is_offered = |variable: &&Variable| own.as_ref().is_none_or(|own| *own == variable.name);
+    if let Some(set) = standing.variables.iter().filter(is_offered).find(|variable| variable.set)
         && question::agree(&format!("`{}` is set. Use it?", set.name), Usual::Yes)?
     {
         connection.key = KeyChoice::Variable(set.name.clone());
@@ -210,34 +217,35 @@ fn keep_key(
 /// The model, from the list that the service gives where it gives one.
 async fn ask_model(
     connection: &Connection,
-    standing: &Standing,
+    usual: Option<&str>,
     access: &Access,
 ) -> io::Result<Option<String>> {
     let environment = &access.environment;
+    question::say("Asking it for its models …")?;
     let inquiry = Inquiry { entry: Some(connection.trial()), ..Inquiry::default() };
     let models = match inquire::models(&inquiry, environment, &Places::of(environment)).await {
         Ok(listed) if listed.models.is_empty() => {
             question::say("It lists no models.")?;
-            return type_model(standing);
+            return type_model(usual);
         }
         Ok(listed) => listed.models,
         Err(error) => {
-            question::say(&format!("Its models cannot be listed: {}.", render::chain(&error).join(": ")))?;
-            if let Some(hint) = error.hint() {
+            question::say(&format!("Its models cannot be listed: {}.", chain(&error)))?;
+            if let Some(hint) = error.hint(Asker::Init) {
                 question::say(&format!("  hint: {hint}"))?;
             }
-            return type_model(standing);
+            return type_model(usual);
         }
     };
-    let usual = models.iter().position(|model| Some(&model.id) == standing.model.as_ref()).unwrap_or(0);
+    let usual = models.iter().position(|model| Some(model.id.as_str()) == usual).unwrap_or(0);
     let choices: Vec<_> = models.iter().map(|model| (model.id.clone(), String::new())).collect();
     let at = question::choose("Which model?", &choices, usual)?;
     Ok(models.get(at).map(|model| model.id.clone()))
 }
 
 /// The model as the person types it; where the provider has a usual one without telling it, nothing is written down.
-fn type_model(standing: &Standing) -> io::Result<Option<String>> {
-    let usual = standing.model.as_deref().unwrap_or("the usual one");
+fn type_model(usual: Option<&str>) -> io::Result<Option<String>> {
+    let usual = usual.unwrap_or("the usual one");
     let model = question::text("Model", Some(usual))?;
     Ok((model != "the usual one").then_some(model))
 }

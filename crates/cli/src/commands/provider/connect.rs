@@ -1,20 +1,27 @@
 //! `amplifier provider add` and `amplifier provider remove`, and what `amplifier init` shares with them.
 
-use std::io::{self, Read};
+use std::io;
+use std::path::PathBuf;
 
-use amplifier_app::connect::{Connection, KeyChoice, short};
+use amplifier_app::connect::{Connection, KeyChoice, key_variable, provider, short, variable_of};
 use amplifier_app::detect::{DetectError, variables_of};
+use amplifier_app::env::Environment;
 use amplifier_app::keys::{KeyPlace, Keys, KeysError};
 use amplifier_app::lack::{self, Lack};
 use amplifier_app::library::Access;
-use amplifier_app::settings::{Scope, SettingsError};
+use amplifier_app::settings::{Layer, Scope, SettingsError};
+use amplifier_protocol::mount_plan::ModuleSpec;
 
-use crate::args::{ProviderAddArgs, ProviderRemoveArgs, Store};
+use crate::args::{ProviderAddArgs, ProviderRemoveArgs, ProviderSetArgs, Store};
 use crate::commands::config::{editor, shown};
 use crate::commands::{init, load};
 use crate::exit::Exit;
+use crate::input;
 use crate::question;
 use crate::render;
+
+/// The longest key, in bytes: a token of a sign-on has a few thousand.
+const LONGEST_KEY: u64 = 64 * 1024;
 
 /// `amplifier provider add`.
 pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
@@ -40,15 +47,77 @@ pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
         Ok(key) => key,
         Err(exit) => return exit,
     };
-    let place = args.store.map(|store| match store {
-        Store::Keyring => KeyPlace::Keyring,
-        Store::File => KeyPlace::File,
-    });
-    let exit = keep(&connection, place, args.scope.scope(), access);
+    let exit = keep(&connection, args.store.map(key_place), args.scope.scope(), access);
     if exit == Exit::Success {
         tell_lack(&connection, access).await;
     }
     exit
+}
+
+fn key_place(store: Store) -> KeyPlace {
+    match store {
+        Store::Keyring => KeyPlace::Keyring,
+        Store::File => KeyPlace::File,
+    }
+}
+
+/// `amplifier provider set`.
+pub async fn set(args: &ProviderSetArgs, access: &Access) -> Exit {
+    let configured = access.settings.providers();
+    let Some(entry) = super::find(&configured, &args.name) else {
+        return load::refuse_settings(&SettingsError::NoProvider { name: args.name.clone() });
+    };
+    let Layer::File(stands) = entry.layer else {
+        return load::refuse_settings(&SettingsError::NoProvider { name: args.name.clone() });
+    };
+    let mut connection = match Connection::over(&entry.spec) {
+        Ok(connection) => connection,
+        Err(error) => {
+            render::error(&error, Some("`amplifier provider list` shows the types"));
+            return Exit::Usage;
+        }
+    };
+    if args.model.is_none() && args.base_url.is_none() && args.key_from_env.is_none() && !args.key_stdin {
+        render::note("error: nothing is to be changed");
+        render::note("  hint: `--model`, `--base-url`, `--key-from-env` or `--key-stdin` says what");
+        return Exit::Usage;
+    }
+    connection.model.clone_from(&args.model);
+    connection.base_url.clone_from(&args.base_url);
+    connection.key = match (&args.key_from_env, args.key_stdin) {
+        (Some(variable), _) => KeyChoice::Variable(variable.clone()),
+        (None, true) => {
+            let usual = match variables_of(connection.info.id.clone(), &access.environment).await {
+                Ok(variables) => variables.into_iter().next().map(|variable| variable.name),
+                Err(error) => return refuse_detect(&error),
+            };
+            match key_from_input("set") {
+                Ok(value) => KeyChoice::Given { variable: connection.variable(usual.as_deref()), value },
+                Err(exit) => return exit,
+            }
+        }
+        (None, false) => KeyChoice::None,
+    };
+    let scope = args.scope.named().unwrap_or(stands);
+    let exit = keep(&connection, args.store.map(key_place), scope, access);
+    if exit == Exit::Success {
+        tell_lack(&connection, access).await;
+    }
+    exit
+}
+
+/// A key that is piped in.
+fn key_from_input(command: &str) -> Result<String, Exit> {
+    let value = input::read_text(LONGEST_KEY).map_err(|error| {
+        render::error(&error, Some("pipe in the key and nothing else"));
+        Exit::Usage
+    })?;
+    if value.trim().is_empty() {
+        let hint = format!("pipe it in, as in `cat key.txt | amplifier provider {command} … --key-stdin`");
+        render::error(&KeysError::Empty, Some(&hint));
+        return Err(Exit::Usage);
+    }
+    Ok(value)
 }
 
 /// What else the new entry lacks, such as an address. That its variable is not set has been told.
@@ -79,19 +148,7 @@ async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -
     let usual = variables.first().map(|variable| variable.name.as_str());
     let variable = connection.variable(usual);
     if args.key_stdin {
-        let mut value = String::new();
-        if let Err(error) = std::io::stdin().read_to_string(&mut value) {
-            render::error(&error, None);
-            return Err(Exit::Failure);
-        }
-        if value.trim().is_empty() {
-            render::error(
-                &KeysError::Empty,
-                Some("pipe it in, as in `cat key.txt | amplifier provider add … --key-stdin`"),
-            );
-            return Err(Exit::Usage);
-        }
-        return Ok(KeyChoice::Given { variable, value });
+        return Ok(KeyChoice::Given { variable, value: key_from_input("add")? });
     }
     if let Some(set) = variables.iter().find(|variable| variable.set) {
         return Ok(KeyChoice::Variable(set.name.clone()));
@@ -139,23 +196,15 @@ pub fn refuse_detect(error: &DetectError) -> Exit {
 
 /// Writes the entry, stores the key, and tells both.
 pub fn keep(connection: &Connection, place: Option<KeyPlace>, scope: Scope, access: &Access) -> Exit {
-    let keys = Keys::new(&access.home, &access.environment);
-    let name = connection.id.clone().unwrap_or_else(|| short(&connection.info.id).to_owned());
-    // The entry first: a key that nothing refers to would be forgotten in the store.
-    let edited = match editor(access, scope).and_then(|editor| editor.add_provider(&connection.entry())) {
-        Ok(edited) => edited,
-        Err(error) => return load::refuse_settings(&error),
+    let kept = match &connection.over {
+        Some(old) => change(connection, old, place, scope, access),
+        None => add_new(connection, place, scope, access),
     };
-    if let KeyChoice::Given { variable, value } = &connection.key {
-        if let Err(error) = store(&keys, variable, value, place) {
-            // Without its key the entry is of no use.
-            if let Err(error) = editor(access, scope).and_then(|editor| editor.remove_provider(&name)) {
-                load::refuse_settings(&error);
-            }
-            render::error(&error, error.hint());
-            return if matches!(error, KeysError::Settings(_)) { Exit::Failure } else { Exit::Usage };
-        }
-    } else if let KeyChoice::Variable(variable) = &connection.key {
+    let file = match kept {
+        Ok(file) => file,
+        Err(exit) => return exit,
+    };
+    if let KeyChoice::Variable(variable) = &connection.key {
         if is_unset(variable, access) {
             // One note, so that what is left out is left out with its hint.
             render::note(&format!(
@@ -165,12 +214,90 @@ pub fn keep(connection: &Connection, place: Option<KeyPlace>, scope: Scope, acce
             render::note(&format!("note: the key stays in `{variable}`; nothing of it is stored"));
         }
     }
-    render::out(&format!("`{name}` is in `{}`", shown(&edited.file, access)));
+    render::out(&format!("`{}` is in `{}`", connection.name(), shown(&file, access)));
     Exit::Success
 }
 
-/// Stores a key in the keyring when there is one, else in the file; that it lies there in plain text is said.
-fn store(keys: &Keys, variable: &str, value: &str, place: Option<KeyPlace>) -> Result<(), KeysError> {
+/// The entry first: a key that nothing refers to would be forgotten in the store.
+fn add_new(
+    connection: &Connection,
+    place: Option<KeyPlace>,
+    scope: Scope,
+    access: &Access,
+) -> Result<PathBuf, Exit> {
+    let edited = editor(access, scope)
+        .and_then(|editor| editor.add_provider(&connection.entry()))
+        .map_err(|error| load::refuse_settings(&error))?;
+    if let Err(exit) = store(connection, place, access) {
+        // Without its key the entry is of no use.
+        if let Err(error) = editor(access, scope).and_then(|editor| editor.remove_provider(connection.name()))
+        {
+            load::refuse_settings(&error);
+        }
+        return Err(exit);
+    }
+    Ok(edited.file)
+}
+
+/// The key first: the entry is there, and stays as it is where the key cannot be stored. Only what differs is written.
+fn change(
+    connection: &Connection,
+    old: &ModuleSpec,
+    place: Option<KeyPlace>,
+    scope: Scope,
+    access: &Access,
+) -> Result<PathBuf, Exit> {
+    let refuse = |error: SettingsError| load::refuse_settings(&error);
+    let editor = editor(access, scope).map_err(refuse)?;
+    store(connection, place, access)?;
+    let mut config = connection.entry().config;
+    config.retain(|key, value| old.config.get(key) != Some(value));
+    // Both are names of one key; the one that is written stays.
+    if old.config.contains_key("model")
+        && let Some(model) = config.shift_remove("default_model")
+    {
+        config.insert("model".to_owned(), model);
+    }
+    if !config.is_empty() {
+        let edited = editor.change_provider(connection.name(), &config).map_err(refuse)?;
+        if edited.is_none() {
+            return Err(refuse(missing(connection.name(), Some(scope), access)));
+        }
+    }
+    Ok(editor.file().to_owned())
+}
+
+/// Why there is nothing to change or to take out.
+fn missing(name: &str, scope: Option<Scope>, access: &Access) -> SettingsError {
+    let configured = access.settings.providers();
+    match (scope, super::find(&configured, name)) {
+        (Some(scope), Some(entry)) => {
+            SettingsError::OtherFile { name: name.to_owned(), scope, place: entry.place.clone() }
+        }
+        _ => SettingsError::NoProvider { name: name.to_owned() },
+    }
+}
+
+/// Stores the key that was given, if one was, in the keyring when there is one, else in the file; that it lies there in
+/// plain text is said.
+fn store(connection: &Connection, place: Option<KeyPlace>, access: &Access) -> Result<(), Exit> {
+    let KeyChoice::Given { variable, value } = &connection.key else { return Ok(()) };
+    let keys = Keys::new(&access.home, &access.environment);
+    // A stored key is looked for where the variable is not set.
+    let own = Environment::Process.get(variable).filter(|own| !own.is_empty());
+    write(&keys, variable, value, place).map_err(|error| {
+        render::error(&error, error.hint());
+        if matches!(error, KeysError::Settings(_)) { Exit::Failure } else { Exit::Usage }
+    })?;
+    if own.is_some_and(|own| own.trim() != value.trim()) {
+        render::note(&format!(
+            "warning: `{variable}` is set here to another key, which goes before the stored one\n  hint: unset {variable}"
+        ));
+    }
+    Ok(())
+}
+
+fn write(keys: &Keys, variable: &str, value: &str, place: Option<KeyPlace>) -> Result<(), KeysError> {
     let place = match place {
         Some(place) => place,
         None => match keys.keyring() {
@@ -195,7 +322,7 @@ fn store(keys: &Keys, variable: &str, value: &str, place: Option<KeyPlace>) -> R
 }
 
 /// `amplifier provider remove`.
-pub fn remove(args: &ProviderRemoveArgs, access: &Access) -> Exit {
+pub async fn remove(args: &ProviderRemoveArgs, access: &Access) -> Exit {
     let scopes = args.scope.named().map_or_else(|| Scope::ALL.to_vec(), |scope| vec![scope]);
     let configured = access.settings.providers();
     let known = super::find(&configured, &args.name).cloned();
@@ -209,27 +336,45 @@ pub fn remove(args: &ProviderRemoveArgs, access: &Access) -> Exit {
             Err(error) => return load::refuse_settings(&error),
         }
     }
+    let keys = Keys::new(&access.home, &access.environment);
+    let usual = usual_variables(&args.name, access).await;
     if removed.is_empty() {
-        return load::refuse_settings(&SettingsError::NoProvider { name: args.name.clone() });
+        let stored = keys.names().into_iter().map(|(name, _)| name).find(|name| usual.contains(name));
+        return match stored.filter(|_| args.forget_key && known.is_none()) {
+            Some(variable) => forget(&keys, &variable),
+            None => load::refuse_settings(&missing(&args.name, args.scope.named(), access)),
+        };
     }
     removed.iter().for_each(|file| render::out(&format!("`{}` is no longer in `{file}`", args.name)));
-    let reference = known.and_then(|entry| entry.spec.config.get("api_key")?.as_str().map(str::to_owned));
-    let variable = reference.as_deref().and_then(|text| text.strip_prefix("${")?.strip_suffix('}'));
-    variable.map_or(Exit::Success, |variable| forget(variable, args, access))
-}
-
-fn forget(variable: &str, args: &ProviderRemoveArgs, access: &Access) -> Exit {
-    let keys = Keys::new(&access.home, &access.environment);
-    let Some((_, place)) = keys.names().into_iter().find(|(name, _)| name == variable) else {
+    let variable = known.as_ref().and_then(|entry| key_variable(&entry.spec));
+    let Some((variable, place)) = keys.names().into_iter().find(|(name, _)| Some(name) == variable.as_ref())
+    else {
         return Exit::Success;
     };
-    if !args.forget_key {
-        let place = place.name();
-        render::note(&format!(
-            "note: its key stays stored as `{variable}` ({place}); `--forget-key` takes it too"
-        ));
-        return Exit::Success;
+    if args.forget_key {
+        return forget(&keys, &variable);
     }
+    // What the name does not lead to is named itself.
+    let name = if usual.contains(&variable) { &args.name } else { &variable };
+    let place = place.name();
+    render::note(&format!(
+        "note: its key stays stored as `{variable}` ({place}); `amplifier provider remove {name} --forget-key` takes it too"
+    ));
+    Exit::Success
+}
+
+/// The variables that a key of this name may be stored under.
+async fn usual_variables(name: &str, access: &Access) -> Vec<String> {
+    let mut usual = vec![variable_of(name), name.to_owned()];
+    if let Ok(info) = provider(name)
+        && let Ok(variables) = variables_of(info.id, &access.environment).await
+    {
+        usual.extend(variables.into_iter().map(|variable| variable.name));
+    }
+    usual
+}
+
+fn forget(keys: &Keys, variable: &str) -> Exit {
     match keys.forget(variable) {
         Ok(_) => {
             render::out(&format!("the key `{variable}` is forgotten"));

@@ -4,43 +4,42 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use amplifier_app::approval::patched_files;
 use amplifier_app::open::RecordTap;
+use amplifier_app::telling;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::run::record_line;
 use amplifier_protocol::text::{sanitize, shorten};
 use serde_json::Value;
-use tokio::sync::Notify;
 
 use super::report::time;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// How much of an input is shown, in characters.
 const SHOWN: usize = 100;
 
-/// Prints every record as one line.
-pub(super) struct Lines {
-    unread: Arc<Notify>,
-}
-
-impl Lines {
-    /// Notifies when nobody reads any more.
-    pub(super) fn new(unread: Arc<Notify>) -> Self {
-        Self { unread }
-    }
-}
+/// Prints every record as one line. That nobody reads any more is told by the printing.
+pub(super) struct Lines;
 
 impl RecordTap for Lines {
     fn record(&self, record: &Record) {
         match record_line(record) {
-            Ok(line) => {
-                if render::json_line(&line).is_err() {
-                    self.unread.notify_one();
-                }
-            }
-            Err(error) => render::note(&format!("warning: record {} cannot be printed: {error}", record.seq)),
+            Ok(line) => drop(render::json_line(&line)),
+            Err(error) => Remark::warning(format!("record {} cannot be printed: {error}", record.seq)).tell(),
         }
+    }
+}
+
+/// Keeps the work, and that of its agents, from going on faster than what is printed of it is read.
+pub(super) struct Pace;
+
+impl RecordTap for Pace {
+    fn record(&self, _record: &Record) {
+        render::wait_for_room();
+    }
+
+    fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(Self))
     }
 }
 
@@ -84,13 +83,8 @@ fn is_model(operation: &str) -> bool {
 
 /// What the call is about, in a few words: its one telling argument, else all of them.
 fn key_argument(input: &Value) -> String {
-    let keys = ["command", "file_path", "path", "pattern", "url", "query", "agent", "instruction"];
-    let files = patched_files(input);
-    let telling = match files.is_empty() {
-        true => keys.iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned)),
-        false => Some(files.join(", ")),
-    };
-    let text = telling.or_else(|| Some(input.to_string()).filter(|text| text != "null" && text != "{}"));
+    let text = telling::argument(input)
+        .or_else(|| Some(input.to_string()).filter(|text| text != "null" && text != "{}"));
     let line = text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { String::new() } else { format!(" {}", sanitize(&shorten(&line, SHOWN))) }
 }
@@ -104,7 +98,7 @@ fn said(outcome: &CallOutcome) -> String {
                 usage.and_then(|usage| usage.get(key)).and_then(Value::as_u64).unwrap_or_default()
             };
             match usage {
-                Some(_) => format!("{} tokens in, {} out", tokens("input_tokens"), tokens("output_tokens")),
+                Some(_) => render::tokens(tokens("input_tokens"), tokens("output_tokens")),
                 None if result.get("success") == Some(&Value::Bool(false)) => "failed".to_owned(),
                 None => {
                     let size = u64::try_from(result.to_string().len()).unwrap_or(u64::MAX);

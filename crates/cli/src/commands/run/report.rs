@@ -3,20 +3,18 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use amplifier_app::ExecuteError;
 use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::open::OpenSession;
 use amplifier_app::store::usage_of_all;
-use amplifier_app::turns::TurnWatch;
-use amplifier_app::{ExecuteError, TurnError};
-use amplifier_protocol::event::TurnStatus;
+use amplifier_app::turns::{Outcome, TurnWatch};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::run::{RunResult, RunStatus, RunTotals, RunUsage, result_line};
-use amplifier_protocol::status::SessionState;
 
 use crate::args::{Output, StartArgs};
 use crate::chat::{self, Colour};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 use crate::stop::Stop;
 
 /// A turn that is over, one way or another.
@@ -32,38 +30,23 @@ pub(super) struct Ended<'a> {
     pub(super) is_shown: bool,
 }
 
-/// The text that a turn came to, where that is an answer: a denial is none.
-pub(super) fn answer(result: Option<&Result<String, ExecuteError>>, watch: &TurnWatch) -> Option<String> {
-    let answer = result?.as_ref().ok()?;
-    (watch.status() != Some(TurnStatus::Denied)).then(|| answer.clone())
-}
-
 impl Ended<'_> {
     pub(super) fn exit(&self) -> Exit {
-        let was_cancelled = self.opened.session.status().status == SessionState::Cancelled;
-        match (self.stopped, self.result) {
-            (Some(stop), None) => stop.exit(),
-            (Some(stop), _) if was_cancelled => stop.exit(),
-            (None, _) if was_cancelled => Exit::Interrupted,
-            (_, Some(Err(ExecuteError::Turn(TurnError::Limit(_))))) => Exit::Refused,
-            (_, Some(Err(_)) | None) => Exit::Failure,
-            (_, Some(Ok(_))) if self.is_denied() => Exit::Refused,
-            (_, Some(Ok(_))) => Exit::Success,
-        }
+        Exit::of(self.outcome(), self.stopped)
     }
 
-    fn is_denied(&self) -> bool {
-        self.watch.status() == Some(TurnStatus::Denied)
+    fn outcome(&self) -> Outcome {
+        Outcome::of(self.result, &self.opened.session, self.watch)
     }
 
     fn status(&self, exit: Exit) -> RunStatus {
         match exit {
             Exit::Success => RunStatus::Completed,
-            Exit::Refused if self.is_denied() => RunStatus::Denied,
+            Exit::Refused if self.outcome() == Outcome::Denied => RunStatus::Denied,
             Exit::Refused => RunStatus::LimitReached,
             Exit::TimedOut => RunStatus::TimedOut,
             Exit::Interrupted | Exit::Terminated | Exit::HungUp | Exit::Unread => RunStatus::Cancelled,
-            Exit::Failure | Exit::Usage => RunStatus::Failed,
+            Exit::Failure | Exit::Usage | Exit::News => RunStatus::Failed,
         }
     }
 
@@ -131,7 +114,7 @@ impl Ended<'_> {
         match usage_of_all(&self.opened.folder) {
             Ok(usage) => Some(RunTotals { usage, cost_usd: self.opened.cost() }),
             Err(error) => {
-                render::note(&format!("warning: what the session consumed in all cannot be told: {error}"));
+                Remark::warning(format!("what the session consumed in all cannot be told: {error}")).tell();
                 None
             }
         }
@@ -143,18 +126,17 @@ impl Ended<'_> {
         let status = session.status();
         let cost = self.opened.cost_of_run();
         if start.max_cost.is_some() && cost.is_none() && status.total_output_tokens > 0 {
-            render::note(
-                "warning: no price is known for this model, so `--max-cost` could not be kept\n  \
-                 hint: `prices` in the provider's config tells it",
-            );
+            Remark::warning("no price is known for this model, so `--max-cost` could not be kept")
+                .hint("`prices` in the provider's config tells it")
+                .tell();
         }
         let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
         render::detail(&format!(
-            "{}: {} tokens in, {} out, {cost}, {} tool calls; session {}",
+            "{}: {}, {cost}, {} tool {}; session {}",
             time(took),
-            status.total_input_tokens,
-            status.total_output_tokens,
+            render::tokens(status.total_input_tokens, status.total_output_tokens),
             status.tool_invocations,
+            if status.tool_invocations == 1 { "call" } else { "calls" },
             session.id()
         ));
     }
@@ -167,7 +149,8 @@ fn print_answer(answer: &str) {
         return render::out(answer);
     }
     let colour = if render::has_colors(&stdout) { Colour::On } else { Colour::Off };
-    render::out(&chat::rendered(answer, colour));
+    // It has its colours, and what the model wrote cannot steer the terminal any more.
+    drop(render::raw(chat::rendered(answer, colour) + "\n"));
 }
 
 /// Tells programs that there is no session, with what was told to the person.
@@ -187,10 +170,9 @@ pub(super) fn without_session(output: Output, exit: Exit) {
 
 /// Tells that there was nothing to do: no model was asked.
 pub(super) fn nothing_to_finish(output: Output, id: SessionId) {
-    render::note(&format!(
-        "note: there is nothing to finish: the last turn of session `{id}` is complete\n  \
-         hint: `amplifier run --resume {id} PROMPT` asks something new"
-    ));
+    Remark::note(format!("there is nothing to finish: the last turn of session `{id}` is complete"))
+        .hint(format!("`amplifier run --resume {id} PROMPT` asks something new"))
+        .tell();
     if output != Output::Text {
         let nothing = RunResult::without_session(RunStatus::Completed, Exit::Success.code(), String::new());
         print(output, &RunResult { error: None, session_id: Some(id), ..nothing });

@@ -13,7 +13,7 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 
 use crate::commands::load::Chosen;
-use crate::render;
+use crate::render::Remark;
 
 /// What a plan comes from, and what it gave, before the person's choices are put in.
 pub fn origin(chosen: &Chosen, plan: &MountPlan) -> SessionOrigin {
@@ -37,8 +37,9 @@ pub async fn tell_changes(access: &Access, id: &SessionId) {
     let Ok(metadata) = store.metadata(id) else { return };
     if let Some(began) = metadata.working_dir.as_deref().filter(|began| !is_same(began, &access.base)) {
         let (began, here) = (began.display(), access.base.display());
-        render::note(&format!("note: this session began in `{began}`; its tools work in `{here}` now"));
-        render::note(&format!("  hint: `--cwd {began}` works there again"));
+        Remark::note(format!("this session began in `{began}`; its tools work in `{here}` now"))
+            .hint(format!("`--cwd {began}` works there again"))
+            .tell();
     }
     let Some(origin) = &metadata.bundle else { return };
     let Ok(kept) = store.open(id).map_err(drop).and_then(|folder| PromptParts::read(&folder).map_err(drop))
@@ -53,14 +54,16 @@ pub async fn tell_changes(access: &Access, id: &SessionId) {
     let what = format!("{} `{}`", kind(origin.kind), origin.reference);
     match drift::drift(origin, &kept.unwrap_or_default(), &then).await {
         Drift::Same | Drift::Unknown => {}
-        Drift::Changed => render::note(&format!(
-            "note: {what} changed since this session began; it goes on with what it began with\n  \
-             hint: `--{} {}` takes what is there now",
-            kind(origin.kind),
-            origin.reference
-        )),
+        Drift::Changed => {
+            let (flag, reference) = (kind(origin.kind), &origin.reference);
+            Remark::note(format!(
+                "{what} changed since this session began; it goes on with what it began with"
+            ))
+            .hint(format!("`--{flag} {reference}` takes what is there now"))
+            .tell();
+        }
         Drift::Gone(reason) => {
-            render::note(&format!("note: {what} cannot be compared with the plan of this session: {reason}"));
+            Remark::note(format!("{what} cannot be compared with the plan of this session: {reason}")).tell();
         }
     }
 }

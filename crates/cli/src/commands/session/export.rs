@@ -25,15 +25,8 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
             true => Box::new(Harmless::new(stdout)),
             false => Box::new(stdout),
         };
-        return match sessions::export::export(store, &id, format, &mut out)
-            .and_then(|()| out.flush().map_err(SessionError::Write))
-        {
-            // A reader that went away needs no words.
-            Err(SessionError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                Ok(Exit::Unread)
-            }
-            done => done.map(|()| Exit::Success),
-        };
+        sessions::export::export(store, &id, format, &mut out)?;
+        return out.flush().map(|()| Exit::Success).map_err(SessionError::Write);
     };
     let existing = if args.force { Existing::Replaced } else { Existing::Kept };
     let output = match Output::at(&access.base.join(to), existing) {

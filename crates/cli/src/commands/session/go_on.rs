@@ -14,8 +14,7 @@ use super::{refuse, row, tell_unread};
 use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
 use crate::commands::{chat, load, run};
 use crate::exit::Exit;
-use crate::harmless::plain;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// How much of a conversation is shown when it goes on.
 const SHOWN: usize = 10;
@@ -25,28 +24,32 @@ const NUMBERS: usize = 5;
 
 /// `amplifier continue [PROMPT]`.
 pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
-    let access = match load::access(home) {
-        Ok(access) => access,
-        Err(exit) => return exit,
-    };
-    let store = SessionStore::new(access.home.clone());
-    let found = match newest(&access, &store) {
+    let converses = args.ask.prompt.is_none() && !args.ask.go_on && std::io::stdin().is_terminal();
+    let (access, found) = match newest_here(home) {
         Ok(found) => found,
-        Err(error) => return refuse(&error, &store),
+        Err(exit) if converses => return exit,
+        Err(exit) => return run::answer_with(&args.ask, None, Err(exit)),
     };
     announce(&found);
     let id = found.metadata.session_id.clone();
     if args.force_bundle {
         take_origin(&mut args.ask.start, &found);
     }
-    let converses = args.ask.prompt.is_none() && !args.ask.go_on && std::io::stdin().is_terminal();
     if !converses {
         return run::answer_with(&args.ask, Some(id.as_str()), Ok(access));
     }
     if !args.no_history {
-        show_last(&store, &id);
+        show_last(&SessionStore::new(access.home.clone()), &id);
     }
     chat::open(&args.ask.start, Some(id), access)
+}
+
+/// The last used session of this project.
+fn newest_here(home: Option<PathBuf>) -> Result<(Access, Listed), Exit> {
+    let access = load::access(home)?;
+    let store = SessionStore::new(access.home.clone());
+    let found = newest(&access, &store).map_err(|error| refuse(&error, &store))?;
+    Ok((access, found))
 }
 
 /// `amplifier resume [SESSION]` and `amplifier session resume SESSION`.
@@ -82,7 +85,7 @@ fn choose(args: &ResumeArgs, access: &Access, store: &SessionStore) -> Result<Op
         return pick(args.limit, access, store);
     }
     let found = newest(access, store)?;
-    render::note("note: nobody is there to pick a session; the last used one of this project is taken");
+    Remark::note("nobody is there to pick a session; the last used one of this project is taken").tell();
     Ok(Some(found))
 }
 
@@ -128,13 +131,13 @@ fn pick(limit: usize, access: &Access, store: &SessionStore) -> Result<Option<Li
 fn announce(found: &Listed) {
     let metadata = &found.metadata;
     let (id, used) = (&metadata.session_id, minute(metadata.updated));
-    render::aside(&format!("session {id}: {} (last used {used})", plain(metadata.label())));
+    render::aside(&format!("session {id}: {} (last used {used})", metadata.label()));
 }
 
 /// Names what the session was started from, so that it is taken as it is now.
 fn take_origin(start: &mut StartArgs, found: &Listed) {
     let Some(origin) = &found.metadata.bundle else {
-        render::note("note: nobody wrote down what this session was started from; it keeps its plan");
+        Remark::note("nobody wrote down what this session was started from; it keeps its plan").tell();
         return;
     };
     // A path is relative to the folder the session was started in.

@@ -14,8 +14,7 @@ use super::tell::count;
 use super::{as_json, placed_row, scope, tell_unread, unread_json};
 use crate::args::{Form, SessionCleanupArgs, SessionDeleteArgs};
 use crate::exit::Exit;
-use crate::harmless::plain;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// How many folders with copies are named.
 const COPIES: usize = 5;
@@ -28,7 +27,7 @@ pub fn delete(args: &SessionDeleteArgs, store: &SessionStore) -> Result<Exit, Se
         1 => String::new(),
         n => format!(" and {}", count(n as u64 - 1, "sub-session")),
     };
-    let label = store.metadata(&id).map(|metadata| plain(metadata.label())).unwrap_or_default();
+    let label = store.metadata(&id).map(|metadata| metadata.label().to_owned()).unwrap_or_default();
     if !args.yes
         && let Some(exit) = unless_confirmed(&format!("session `{id}` ({label}){more} will be gone for good"))
     {
@@ -157,8 +156,9 @@ fn tell_swept(folders: usize, form: Form) {
 fn unless_confirmed(question: &str) -> Option<Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        render::note(&format!("error: nobody is there to confirm it: {question}"));
-        render::note("  hint: `--yes` goes on without asking");
+        Remark::error(format!("nobody is there to confirm it: {question}"))
+            .hint("`--yes` goes on without asking")
+            .tell();
         return Some(Exit::Usage);
     }
     render::note(&format!("{question}. Go on? [y/N]"));

@@ -10,13 +10,12 @@ use super::tell::{count, minute};
 use super::{scope, tell_unread, unread_json};
 use crate::args::{Form, SessionSearchArgs};
 use crate::exit::Exit;
-use crate::harmless::plain;
-use crate::render;
+use crate::render::{self, Remark};
 
 pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
     if args.text.trim().is_empty() {
-        render::note("error: there is nothing to look for");
-        render::note("  hint: `amplifier session search TEXT` looks for a text in what was said");
+        let hint = "`amplifier session search TEXT` looks for a text in what was said";
+        Remark::error("there is nothing to look for").hint(hint).tell();
         return Ok(Exit::Usage);
     }
     let scope = scope(&args.place, access).with_children();
@@ -26,15 +25,16 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
             more = true;
             return GoOn::No;
         }
-        if args.output == Form::Text {
-            if last.as_ref() != Some(&hit.session_id) {
-                render::out(&format!("{}  {}", hit.session_id, plain(&hit.label)));
+        let printed = match args.output {
+            Form::Text if last.as_ref() != Some(&hit.session_id) => {
+                last = Some(hit.session_id.clone());
+                render::line(&format!("{}  {}\n{}", hit.session_id, hit.label, row(&hit)))
             }
-            last = Some(hit.session_id.clone());
-            render::out(&row(&hit));
-        }
+            Form::Text => render::line(&row(&hit)),
+            Form::Json => Ok(()),
+        };
         hits.push(hit);
-        GoOn::Yes
+        if printed.is_ok() { GoOn::Yes } else { GoOn::No }
     })?;
     tell_unread(&searched.unread);
     if args.output == Form::Json {
@@ -50,5 +50,5 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
 }
 
 fn row(hit: &Hit) -> String {
-    format!("  turn {}, {}, {}: {}", hit.turn, minute(hit.ts), plain(&hit.by), plain(&hit.text))
+    format!("  turn {}, {}, {}: {}", hit.turn, minute(hit.ts), hit.by, hit.text)
 }

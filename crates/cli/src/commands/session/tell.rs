@@ -11,7 +11,6 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::status::SessionState;
 use amplifier_protocol::time::Timestamp;
 
-use crate::harmless::plain;
 use crate::page;
 use crate::render;
 
@@ -71,7 +70,7 @@ pub fn facts(listed: &Listed, folder: &Path, bytes: u64) -> Vec<String> {
     add("forked from", forked.map(|point| format!("{}, turn {}", point.session, point.turn)));
     add("plan", Some(metadata.plan_hash.clone()));
     add("kept in", Some(format!("{} ({})", folder.display(), render::bytes(bytes))));
-    facts.into_iter().map(|(name, value)| format!("{name:<12}  {}", plain(&value))).collect()
+    facts.into_iter().map(|(name, value)| format!("{name:<12}  {value}")).collect()
 }
 
 /// A line as it is; on a terminal as much of it as fits.
@@ -96,7 +95,7 @@ pub fn turn_row(turn: &Turn, listed: &Listed, columns: Option<usize>) -> String 
     let runs = listed.owner.is_some() && turn.number == listed.metadata.turns;
     let status = turn.status.map_or(if runs { "running" } else { "did not end" }, status_word);
     let gone = if turn.counts { "" } else { "  (gone back over)" };
-    let prompt = format!("{}{gone}", plain(turn.prompt.as_deref().unwrap_or("(continued)")));
+    let prompt = format!("{}{gone}", turn.prompt.as_deref().unwrap_or("(continued)"));
     let head = format!("{:>5}  {}  {status:<11}", turn.number, minute(turn.begun));
     let beside = page::width(&head) + 2;
     match columns {
@@ -132,14 +131,14 @@ pub fn words(moment: &Moment) -> Vec<String> {
 pub fn lines(what: &Happening) -> Vec<String> {
     match what {
         Happening::Prompt { text } => quoted("> ", text),
-        Happening::Said { text } => plain(text.trim_end()).lines().map(str::to_owned).collect(),
+        Happening::Said { text } => text.trim_end().lines().map(str::to_owned).collect(),
         Happening::Thought { text } => quoted("~ ", text),
-        Happening::Injected { by, text } => vec![format!("[{} added: {}]", plain(by), glance(text))],
+        Happening::Injected { by, text } => vec![format!("[{by} added: {}]", glance(text))],
         Happening::Called { tool, input, .. } => {
-            vec![format!("[{} {}]", plain(tool), glance(&input.to_string()))]
+            vec![format!("[{tool} {}]", glance(&input.to_string()))]
         }
-        Happening::Answered { tool, text, .. } => vec![format!("[{}: {}]", plain(tool), glance(text))],
-        Happening::Shown { kind } => vec![format!("[{}]", plain(kind))],
+        Happening::Answered { tool, text, .. } => vec![format!("[{tool}: {}]", glance(text))],
+        Happening::Shown { kind } => vec![format!("[{kind}]")],
         Happening::Replaced { messages } => {
             vec![format!("[the conversation has {} now]", count(*messages as u64, "message"))]
         }
@@ -150,13 +149,13 @@ pub fn lines(what: &Happening) -> Vec<String> {
 }
 
 fn quoted(mark: &str, text: &str) -> Vec<String> {
-    plain(text.trim_end()).lines().map(|line| format!("{mark}{line}").trim_end().to_owned()).collect()
+    text.trim_end().lines().map(|line| format!("{mark}{line}").trim_end().to_owned()).collect()
 }
 
 /// The beginning of a text, on one line, and how much there is.
 fn glance(text: &str) -> String {
     let line: String = text.chars().take(GLANCE * 8).collect();
-    let line = plain(&line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(GLANCE) {
         None => line,
         Some((end, _)) => {

@@ -1,56 +1,139 @@
 //! `amplifier tool invoke`: one call of one tool, in a session of the plan that is removed afterwards.
 
-use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use amplifier_app::approval::Asker;
 use amplifier_app::invoke::{self, InvokeError};
 use amplifier_app::library::Access;
 use amplifier_app::open::{OpenRequest, OpenSession, Which, open};
-use amplifier_app::{CancelLevel, Session, Strictness};
+use amplifier_app::{CancelLevel, Strictness};
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::tool::ToolResult;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::args::{Form, ToolInvokeArgs};
 use crate::ask::Terminal;
+use crate::attend::{Attendant, attend};
 use crate::commands::load::Chosen;
 use crate::commands::{profile, start};
 use crate::exit::Exit;
-use crate::render;
+use crate::input;
+use crate::render::{self, Remark};
+use crate::stop::Stop;
+
+/// The most that an input may have, in bytes. No model writes more.
+const LONGEST_INPUT: u64 = 8 * 1024 * 1024;
 
 /// `amplifier tool invoke NAME …`.
-pub async fn invoke(args: &ToolInvokeArgs, access: Access) -> Result<Exit, Exit> {
-    let json = json_input(args)?;
-    let opened = opened(args, access).await?;
-    tell_missing(&opened);
-    let watch = tokio::spawn(cancel_on_interrupt(opened.session.clone()));
-    let result = match invoke::find(&opened, &args.name)
-        .and_then(|tool| Ok(invoke::read_input(&tool, json.as_deref(), &args.input)?))
-    {
-        Ok(input) => invoke::invoke(&opened, &args.name, input).await,
-        Err(error) => Err(error),
-    };
-    watch.abort();
-    for failed in &opened.session.cleanup().await.failed {
-        render::note(&format!("warning: cleanup of {failed}"));
-    }
-    close(args, &opened).await;
-    Ok(tell(args, &opened, &result))
+pub fn invoke(args: &ToolInvokeArgs, access: Access) -> Exit {
+    let args = Arc::new(args.clone());
+    attend(None, tell_stop, async |attendant| {
+        let done = match json_input(&args, attendant).await {
+            Ok(json) => call(&args, json, access, attendant).await,
+            Err(exit) => Err(exit),
+        };
+        done.unwrap_or_else(|exit| exit)
+    })
 }
 
-fn json_input(args: &ToolInvokeArgs) -> Result<Option<String>, Exit> {
-    match args.json.as_deref() {
-        Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(|error| {
-                render::note(&format!("error: standard input cannot be read as text: {error}"));
-                Exit::Usage
-            })?;
-            Ok(Some(text))
-        }
-        json => Ok(json.map(str::to_owned)),
+fn tell_stop(stop: Stop) {
+    // Who left needs no word.
+    if stop != Stop::Unread {
+        Remark::error(stop.reason()).tell();
     }
+}
+
+async fn json_input(args: &ToolInvokeArgs, attendant: &mut Attendant) -> Result<Option<String>, Exit> {
+    if args.json.as_deref() != Some("-") {
+        return Ok(args.json.clone());
+    }
+    let read = async { tokio::task::spawn_blocking(|| input::read_text(LONGEST_INPUT)).await };
+    match attendant.unless_stopped(read).await? {
+        Ok(Ok(text)) => Ok(Some(text)),
+        Ok(Err(error)) => {
+            render::error(&error, Some("pipe in one JSON object, the input of the tool"));
+            Err(Exit::Usage)
+        }
+        Err(error) => {
+            render::error(&error, None);
+            Err(Exit::Failure)
+        }
+    }
+}
+
+/// A call that came to its end, one way or another.
+struct Called {
+    opened: Arc<OpenSession>,
+    result: Result<ToolResult, InvokeError>,
+}
+
+/// Opens the session, calls the tool and closes, whatever asks to stop.
+async fn call(
+    args: &Arc<ToolInvokeArgs>,
+    json: Option<String>,
+    access: Access,
+    attendant: &mut Attendant,
+) -> Result<Exit, Exit> {
+    let (cancel, leave) = (access.cancel.clone(), Arc::new(Notify::new()));
+    let place = Arc::new(OnceLock::<Arc<OpenSession>>::new());
+    let work = {
+        let (args, place, leave) = (Arc::clone(args), Arc::clone(&place), Arc::clone(&leave));
+        async move {
+            tokio::select! {
+                called = called(&args, json, access, &place) => Some(called),
+                () = leave.notified() => None,
+            }
+        }
+    };
+    let raise = |level: CancelLevel| {
+        cancel.request_immediate();
+        let opened = place.get().cloned();
+        async move {
+            if let Some(opened) = opened {
+                opened.session.cancel(level).await;
+            }
+        }
+    };
+    let polite = || render::note("stopping after what runs now; interrupt again to stop at once");
+    let (called, stopped) = attendant.supervise(work, &leave, raise, polite).await?;
+    match (called, stopped) {
+        (Some(Ok(called)), stopped) => Ok(tell(args, &called, stopped)),
+        (Some(Err(exit)), None) => Err(exit),
+        (_, stopped) => {
+            let stop = stopped.unwrap_or(Stop::Interrupt);
+            if let Some(opened) = place.get() {
+                close(args, opened).await;
+            }
+            tell_stop(stop);
+            Err(stop.exit())
+        }
+    }
+}
+
+async fn called(
+    args: &ToolInvokeArgs,
+    json: Option<String>,
+    access: Access,
+    place: &OnceLock<Arc<OpenSession>>,
+) -> Result<Called, Exit> {
+    let cancel = access.cancel.clone();
+    let opened = Arc::new(opened(args, access).await?);
+    let opened = place.get_or_init(|| opened);
+    tell_missing(opened);
+    let result = match invoke::find(opened, &args.name)
+        .and_then(|tool| invoke::read_input(&tool, json.as_deref(), &args.input))
+    {
+        // What asks to stop while the session opens finds nobody yet who could be told.
+        Ok(_) if cancel.is_cancelled() => Err(InvokeError::Cancelled { name: args.name.clone() }),
+        Ok(input) => invoke::invoke(opened, &args.name, input).await,
+        Err(error) => Err(error),
+    };
+    for failed in &opened.session.cleanup().await.failed {
+        Remark::warning(format!("cleanup of {failed}")).tell();
+    }
+    close(args, opened).await;
+    Ok(Called { opened: Arc::clone(opened), result })
 }
 
 async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Exit> {
@@ -77,6 +160,7 @@ async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Ex
         resolver,
         lock: chosen.lock(),
         origin: None,
+        cancel: access.cancel,
     };
     open(request).await.map_err(|error| start::refuse_to_open(&error))
 }
@@ -84,7 +168,7 @@ async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Ex
 /// What is not there may be what was wanted; that a provider is not, is no news: no model is asked.
 fn tell_missing(opened: &OpenSession) {
     let entries = opened.session.report().failed().filter(|entry| entry.kind != ModuleKind::Provider);
-    entries.for_each(|entry| render::note(&format!("warning: {entry}")));
+    entries.for_each(|entry| Remark::warning(entry.to_string()).tell());
 }
 
 async fn close(args: &ToolInvokeArgs, opened: &OpenSession) {
@@ -92,40 +176,31 @@ async fn close(args: &ToolInvokeArgs, opened: &OpenSession) {
         if let Err(error) = opened.update_views().await {
             render::error(&error, Some("the journal is complete; the views are rebuilt from it"));
         }
-        render::note(&format!("note: the call is kept in session `{}`", opened.session.id()));
+        Remark::note(format!("the call is kept in session `{}`", opened.session.id())).tell();
     } else if let Err(error) = invoke::forget(opened) {
         render::error(&error, None);
     }
 }
 
-/// The first interrupt lets the tool finish, the second stops it.
-async fn cancel_on_interrupt(session: Session) {
-    for level in [CancelLevel::Graceful, CancelLevel::Immediate] {
-        if tokio::signal::ctrl_c().await.is_err() {
-            return;
-        }
-        if level == CancelLevel::Graceful {
-            render::note("stopping after what runs now; interrupt again to stop at once");
-        }
-        session.cancel(level).await;
-    }
-}
-
-fn tell(args: &ToolInvokeArgs, opened: &OpenSession, result: &Result<ToolResult, InvokeError>) -> Exit {
+fn tell(args: &ToolInvokeArgs, called: &Called, stopped: Option<Stop>) -> Exit {
     if args.output == Form::Json {
-        render::json(&summary(args, opened, result));
+        render::json(&summary(args, called));
     }
-    match result {
-        Ok(result) => {
+    match (&called.result, stopped) {
+        (Ok(result), stopped) => {
             if args.output == Form::Text {
                 print(result);
             }
-            if result.success { Exit::Success } else { Exit::Failure }
+            exit(result, stopped)
         }
-        Err(error) => {
-            render::error(error, error.hint());
+        (Err(InvokeError::Cancelled { .. }), Some(stop)) => {
+            tell_stop(stop);
+            stop.exit()
+        }
+        (Err(error), _) => {
+            render::error(error, error.hint().as_deref());
             match error {
-                InvokeError::Unknown { .. } | InvokeError::Input(_) => Exit::Usage,
+                InvokeError::Unknown { .. } | InvokeError::Input { .. } => Exit::Usage,
                 InvokeError::Denied { .. } | InvokeError::Limit(_) => Exit::Refused,
                 InvokeError::Cancelled { .. } => Exit::Interrupted,
                 _ => Exit::Failure,
@@ -134,21 +209,40 @@ fn tell(args: &ToolInvokeArgs, opened: &OpenSession, result: &Result<ToolResult,
     }
 }
 
-/// What the tool said: an answer to standard output, a failure to standard error.
+/// What it means for a script how a tool says that it ended. A failure of a kind that nobody agreed on is one like others.
+fn exit(result: &ToolResult, stopped: Option<Stop>) -> Exit {
+    let kind = result.error.as_ref().and_then(|error| error.get("type")).and_then(Value::as_str);
+    match (result.success, kind) {
+        (true, _) => Exit::Success,
+        (false, Some("Denied" | "AccessDenied" | "ApprovalRequired" | "LimitReached")) => Exit::Refused,
+        (false, Some("Timeout")) => Exit::TimedOut,
+        (false, Some("Cancelled")) => stopped.map_or(Exit::Interrupted, Stop::exit),
+        (false, _) => Exit::Failure,
+    }
+}
+
+/// What the tool gave goes to standard output, and why it failed to standard error.
 fn print(result: &ToolResult) {
+    let why = result.error_message().filter(|_| !result.success);
+    let is_said = why.is_some_and(|why| result.output.as_str() == Some(why));
     let text = match &result.output {
         Value::Object(_) | Value::Array(_) => format!("{:#}", result.output),
         _ => result.to_model_text(),
     };
-    match result.success {
-        true => render::out(&text),
-        false => render::note(&format!("error: {text}")),
+    match (result.success, why) {
+        (false, None) => Remark::error(text).tell(),
+        (_, why) => {
+            if !is_said {
+                render::out(&text);
+            }
+            why.into_iter().for_each(|why| Remark::error(why).tell());
+        }
     }
 }
 
-fn summary(args: &ToolInvokeArgs, opened: &OpenSession, result: &Result<ToolResult, InvokeError>) -> Value {
-    let session = args.keep.then(|| opened.session.id());
-    match result {
+fn summary(args: &ToolInvokeArgs, called: &Called) -> Value {
+    let session = args.keep.then(|| called.opened.session.id());
+    match &called.result {
         Ok(result) => json!({
             "tool": args.name,
             "success": result.success,

@@ -50,6 +50,14 @@ fn first(coordinator: &Coordinator) -> Option<(String, Arc<dyn Provider>)> {
     }
 }
 
+/// The provider that a turn asks: the one that is wanted, where it is mounted, else the first.
+pub fn asked_provider(
+    coordinator: &Coordinator,
+    wanted: Option<&str>,
+) -> Option<(String, Arc<dyn Provider>)> {
+    wanted.and_then(|wanted| named(coordinator, wanted)).or_else(|| first(coordinator))
+}
+
 /// Whether every provider that the config names is there.
 pub(super) fn check(coordinator: &Coordinator, names: &[String]) -> Result<(), TaskFailure> {
     let absent: Vec<_> = names.iter().filter(|name| named(coordinator, name).is_none()).collect();
@@ -69,9 +77,7 @@ impl Turn<'_> {
         if let Some(chosen) = &self.provider {
             return Ok(chosen.clone());
         }
-        let wanted = self.config.default_provider.as_deref();
-        let found =
-            wanted.and_then(|wanted| named(self.coordinator, wanted)).or_else(|| first(self.coordinator));
+        let found = asked_provider(self.coordinator, self.config.default_provider.as_deref());
         let Some(found) = found else {
             return Err(TurnError::Broken { message: "no provider is mounted".to_owned() });
         };

@@ -30,7 +30,10 @@ pub(super) enum Level {
 pub(super) enum Fence {
     Bubblewrap(PathBuf),
     #[cfg(target_os = "linux")]
-    Landlock,
+    Landlock {
+        /// Why it is not bubblewrap.
+        because: String,
+    },
 }
 
 /// A level on this machine.
@@ -78,7 +81,7 @@ pub(super) async fn probe(level: Level) -> Sandbox {
     };
     #[cfg(target_os = "linux")]
     match landlock::tried(level).await {
-        Ok(()) => Sandbox::Fenced { level, fence: Fence::Landlock },
+        Ok(()) => Sandbox::Fenced { level, fence: Fence::Landlock { because: bubblewrap } },
         Err(why) => Sandbox::Missing { why: format!("{bubblewrap}; {why}") },
     }
     #[cfg(not(target_os = "linux"))]
@@ -116,10 +119,10 @@ impl Sandbox {
     pub(super) fn caveat(&self) -> Option<String> {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Fenced { fence: Fence::Landlock, level } => {
+            Self::Fenced { fence: Fence::Landlock { because }, level } => {
                 let network =
                     if *level == Level::ReadOnly { "; the network is cut for TCP only" } else { "" };
-                Some(format!("sandbox: Landlock, because bubblewrap does not work here{network}"))
+                Some(format!("sandbox: Landlock, because {because}{network}"))
             }
             _ => None,
         }
@@ -142,7 +145,7 @@ impl Sandbox {
                 (bubblewrap.into(), line, Confinement::None)
             }
             #[cfg(target_os = "linux")]
-            Self::Fenced { level, fence: Fence::Landlock } => {
+            Self::Fenced { level, fence: Fence::Landlock { .. } } => {
                 (program, arguments, Confinement::Landlock { level: *level, folders: folders.clone() })
             }
             Self::Off | Self::Missing { .. } => (program, arguments, Confinement::None),

@@ -11,7 +11,7 @@ use crate::tools::bash::process::{self, Ended, Launch};
 /// Runs a command behind Landlock and returns its exit code.
 #[expect(clippy::unwrap_used, reason = "the exemption for tests does not reach their helper functions")]
 async fn code(level: Level, folders: &Folders, command: &str) -> Ended {
-    let sandbox = Sandbox::Fenced { level, fence: Fence::Landlock };
+    let sandbox = Sandbox::Fenced { level, fence: Fence::Landlock { because: String::new() } };
     let arguments = vec!["-c".into(), command.into()];
     let (program, arguments, confinement) =
         sandbox.command_line("/bin/bash".into(), arguments, &folders.workspace, folders);
@@ -48,6 +48,7 @@ async fn landlock_keeps_writes_inside_and_read_only_cuts_connections() {
         (Level::WorkspaceWrite, write(&work), 0),
         (Level::WorkspaceWrite, write(&own), 0),
         (Level::WorkspaceWrite, write(&outside), 1),
+        (Level::WorkspaceWrite, "echo x > /dev/stdout; echo x > /dev/stderr".to_owned(), 0),
         (Level::WorkspaceWrite, connect.clone(), 0),
         (Level::ReadOnly, "cat x".to_owned(), 0),
         (Level::ReadOnly, write(&work), 1),

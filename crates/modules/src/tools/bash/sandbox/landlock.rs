@@ -12,8 +12,9 @@ use tokio::sync::oneshot;
 
 use super::{Folders, Level};
 
-/// Written to by every shell script.
-const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdout", "/dev/stderr"];
+/// Written to by every shell script. `/dev/stdout` and its like are none: they lead to what the command itself has open, a
+/// pipe of ours, which needs no rule; here they would lead to what this process has open, for which there may be none.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
 /// Whether the kernel enforces what the level promises.
 pub(super) async fn tried(level: Level) -> Result<(), String> {
