@@ -76,7 +76,7 @@ pub(super) fn own(
     match update_views(folder) {
         // A full disk: views that lag are brought up later.
         Err(StoreError::File(_)) if !are_ahead(folder, opened.last_seq) => {}
-        updated => drop(updated?),
+        updated => updated.map(|_| ())?,
     }
     Ok((journal, opened.repair))
 }
