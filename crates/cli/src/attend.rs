@@ -121,11 +121,13 @@ impl Attendant {
 
     async fn done_or_stopped<T>(&mut self, work: &mut JoinHandle<T>) -> Result<Result<T, Stop>, Exit> {
         tokio::select! {
-            done = work => done.map(Ok).map_err(broken),
+            // The work may hear it too and end by it; that it was stopped is what counts.
+            biased;
             stop = self.stops.next() => {
                 self.stopped = Some(stop);
                 Ok(Err(stop))
             }
+            done = work => done.map(Ok).map_err(broken),
         }
     }
 

@@ -106,16 +106,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
     };
     let input = match Input::open(face, Setup { history, completion, colour }) {
         Ok(input) => input,
-        Err(error) => {
-            render::note(&format!("error: nothing can be read: there is no thread for it: {error}"));
-            render::note("  hint: `ulimit -u` says how many there may be; end something else first");
-            seat.close()
-                .await
-                .problems
-                .iter()
-                .for_each(|problem| render::note(&format!("warning: {problem}")));
-            return Exit::Failure;
-        }
+        Err(error) => return leave_unread(seat, &error).await,
     };
     let mut chat = Chat {
         screen,
@@ -130,6 +121,15 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
     };
     chat.greet();
     chat.talk().await
+}
+
+/// Leaves a session whose person cannot be heard.
+async fn leave_unread(seat: Seat, error: &std::io::Error) -> Exit {
+    render::note(&format!("error: nothing can be read: there is no thread for it: {error}"));
+    render::note("  hint: `ulimit -u` says how many there may be; end something else first");
+    let problems = seat.close().await.problems;
+    problems.iter().for_each(|problem| render::note(&format!("warning: {problem}")));
+    Exit::Failure
 }
 
 /// Colours where somebody sees them and nobody objects.

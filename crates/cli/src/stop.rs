@@ -95,8 +95,10 @@ impl Stops {
     ) -> Result<T, Stop> {
         tokio::pin!(work);
         let stop = tokio::select! {
-            done = &mut work => return Ok(done),
+            // The work may hear it too and end by it; that it was stopped is what counts.
+            biased;
             stop = self.next() => stop,
+            done = &mut work => return Ok(done),
         };
         cancel.request_immediate();
         // Whatever it still says is overtaken by why it was stopped.

@@ -164,42 +164,8 @@ async fn answer(
     start::tell_about(&opened, before.as_ref());
     let doors = Doors::of(&opened, &settings);
     let is_shown = looks_on.is_some();
-    let leave = Arc::new(Notify::new());
-    let turn = {
-        let (turn, leave) = (converse(Arc::clone(&opened), asked, aside.clone()), Arc::clone(&leave));
-        let turn = async move {
-            tokio::select! {
-                result = turn => Some(result),
-                () = leave.notified() => None,
-            }
-        };
-        let watch = Arc::clone(&watch);
-        async move {
-            match looks_on {
-                Some(looks_on) => {
-                    looks_on.along(turn, |result| turns::answer(result.as_ref()?, &watch)).await
-                }
-                None => turn.await,
-            }
-        }
-    };
-    let first = |stop| {
-        // Where no tool runs there is nothing to wait for.
-        if opened.session.coordinator().cancel().running_tools().is_empty() {
-            return CancelLevel::Immediate;
-        }
-        if stop == Stop::Interrupt {
-            aside.note("stopping after what runs now; interrupt again to stop at once");
-        }
-        CancelLevel::Graceful
-    };
-    let raise = |level| {
-        let session = opened.session.clone();
-        async move {
-            session.cancel(level).await;
-        }
-    };
-    let (result, stopped) = attendant.supervise(turn, &leave, raise, first).await?;
+    let turn = Turn { opened: &opened, asked, looks_on, aside: &aside, watch: &watch };
+    let (result, stopped) = turn.take(attendant).await?;
     let (result, watch) = (result.as_ref(), watch.as_ref());
     // A turn that could not begin leaves nothing to go on with.
     let is_silent = is_new && opened.session.coordinator().turn() == 0;
@@ -215,14 +181,74 @@ async fn answer(
     ended.print(args.output, exit);
     ended.tell_costs(&args.start, began.elapsed());
     if is_silent {
-        let id = opened.session.id().clone();
-        // The lease goes with it.
-        drop(opened);
-        if let Err(error) = sessions::delete(&store, &[id]) {
-            Remark::warning(chain(&error)).tell();
-        }
+        forget(opened, &store);
     }
     Ok(exit)
+}
+
+/// Removes a session in which nothing was said.
+fn forget(opened: Arc<OpenSession>, store: &SessionStore) {
+    let id = opened.session.id().clone();
+    // The lease goes with it.
+    drop(opened);
+    if let Err(error) = sessions::delete(store, &[id]) {
+        Remark::warning(chain(&error)).tell();
+    }
+}
+
+/// A turn that is to be taken.
+struct Turn<'a> {
+    opened: &'a Arc<OpenSession>,
+    asked: Option<Asked>,
+    looks_on: Option<Onlooker>,
+    aside: &'a Aside,
+    watch: &'a Arc<TurnWatch>,
+}
+
+/// What a turn gave, unless it had to be left, and what stopped it.
+type Taken = (Option<Result<String, ExecuteError>>, Option<Stop>);
+
+impl Turn<'_> {
+    /// Takes it while somebody listens for what asks to stop.
+    async fn take(self, attendant: &mut Attendant) -> Result<Taken, Exit> {
+        let Self { opened, asked, looks_on, aside, watch } = self;
+        let leave = Arc::new(Notify::new());
+        let turn = {
+            let (turn, leave) = (converse(Arc::clone(opened), asked, aside.clone()), Arc::clone(&leave));
+            let turn = async move {
+                tokio::select! {
+                    result = turn => Some(result),
+                    () = leave.notified() => None,
+                }
+            };
+            let watch = Arc::clone(watch);
+            async move {
+                match looks_on {
+                    Some(looks_on) => {
+                        looks_on.along(turn, |result| turns::answer(result.as_ref()?, &watch)).await
+                    }
+                    None => turn.await,
+                }
+            }
+        };
+        let first = |stop| {
+            // Where no tool runs there is nothing to wait for.
+            if opened.session.coordinator().cancel().running_tools().is_empty() {
+                return CancelLevel::Immediate;
+            }
+            if stop == Stop::Interrupt {
+                aside.note("stopping after what runs now; interrupt again to stop at once");
+            }
+            CancelLevel::Graceful
+        };
+        let raise = |level| {
+            let session = opened.session.clone();
+            async move {
+                session.cancel(level).await;
+            }
+        };
+        attendant.supervise(turn, &leave, raise, first).await
+    }
 }
 
 /// Somebody who looks on while the answer forms, where a person reads it; and the way for what is said beside it. Who wants

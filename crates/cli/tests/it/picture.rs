@@ -129,6 +129,7 @@ fn the_picture_of_the_readme_is_of_a_real_run() {
     terminal.prompt();
     terminal.types("may_plant is wrong, isn't it? Look at my notes.\r");
     terminal.sees("day >= 121");
+    terminal.question();
     terminal.types("y\r");
     terminal.sees("Planting begins");
     terminal.prompt();

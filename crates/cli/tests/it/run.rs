@@ -1,6 +1,5 @@
 //! `amplifier run`.
 
-use std::io::{BufRead, BufReader};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -311,21 +310,15 @@ fn a_killed_turn_is_told_to_the_next_one_and_nothing_said_is_lost() {
 fn an_interrupt_ends_the_turn_with_130_and_keeps_what_was_said() {
     let desk = Desk::new();
     desk.plan("slow.json", &plan(json!({"responses": [{"text": "late", "delay_ms": 60_000}]})));
-    let mut child = desk.spawn(&["run", "--plan", "slow.json", "wait for it"]);
+    let child = desk.spawn(&["run", "--plan", "slow.json", "wait for it"]);
     wait_until(|| {
         desk.sessions().pop().is_some_and(|folder| {
             std::fs::read_to_string(folder.join("events.jsonl"))
                 .is_ok_and(|text| text.contains("call_started"))
         })
     });
-    let id = child.id().to_string();
-    let interrupt = || assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    interrupt();
-    stderr.read_line(&mut said).unwrap();
-    assert!(said.contains("interrupt again"), "{said}");
-    interrupt();
+    // No tool runs, so there is nothing to wait for.
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(text_of(&transcript(&desk)[0]), "wait for it");

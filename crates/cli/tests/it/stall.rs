@@ -75,13 +75,11 @@ fn a_signal_ends_a_run_that_nobody_reads() {
 fn interrupts_end_a_run_that_nobody_reads() {
     let desk = Desk::new();
     let mut child = stalled(&desk, &["--output", "jsonl"]);
-    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
-    signal(child.id(), "-INT");
-    let mut told = String::new();
-    std::io::BufRead::read_line(&mut stderr, &mut told).unwrap();
-    assert!(told.contains("interrupt again"), "standard error is read, so it is told: {told}");
+    let stderr = child.stderr.take().unwrap();
     signal(child.id(), "-INT");
     assert_eq!(end(child), 130);
+    let told = std::io::read_to_string(stderr).unwrap();
+    assert!(told.contains("error: interrupted"), "standard error is read, so it is told: {told}");
     let journal = read(&desk.sessions().pop().unwrap().join("events.jsonl"));
     assert!(journal.contains("session:end"), "it ended in order");
 }

@@ -432,11 +432,21 @@ fn an_interrupt_while_nothing_is_asked_yet() {
 #[test]
 fn three_interrupts_leave_at_once_and_keep_the_journal() {
     let desk = Desk::new();
-    let mut child = in_the_middle(&desk, &[]);
+    let call = json!({"tool_calls": [{"name": "bash", "arguments": {"command": "sleep 60"}}]});
+    let mut runs = plan(json!({"responses": [call, "never"]}));
+    runs["tools"] = json!([{"module": "tool-bash"}]);
+    desk.plan("tool.json", &runs);
+    let mut child = desk.spawn(&["run", "--plan", "tool.json", "--approve", "all", "wait for it"]);
+    wait_until(|| {
+        desk.sessions().pop().is_some_and(|folder| {
+            std::fs::read_to_string(folder.join("events.jsonl"))
+                .is_ok_and(|text| text.contains(r#""operation":"bash""#))
+        })
+    });
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     signal(&child, "-INT");
     let mut told = String::new();
-    // It has heard the first one.
+    // It waits for the tool; this is how it says that it has heard.
     stderr.read_line(&mut told).unwrap();
     assert!(told.contains("interrupt again"), "{told}");
     signal(&child, "-INT");

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use amplifier_core::contracts::ContextManager;
+use amplifier_core::contracts::{ContextManager, Tool, ToolCx, ToolFailure};
 use amplifier_modules::hooks::backup::{About, Backups, Limits, Restored, session_folder};
 use amplifier_protocol::event::ContextPreCompact;
 use amplifier_protocol::message::Message;
 use amplifier_protocol::time::Timestamp;
-use amplifier_protocol::tool::{Effects, ToolCall};
+use amplifier_protocol::tool::{Effects, ToolCall, ToolSpec};
 use amplifier_testing::{MockContextManager, MockTool, ScriptedProvider, Step, TestSession};
 use serde_json::{Value, json};
 
@@ -29,6 +29,25 @@ async fn guarded(desk: &Desk, config: Value) -> TestSession {
     builder.tool(Arc::new(MockTool::new("read_file").effects(Effects::READS))).open().await.unwrap()
 }
 
+/// Says what it is told to say, and writes.
+struct Writer(MockTool, std::path::PathBuf);
+
+#[async_trait::async_trait]
+impl Tool for Writer {
+    fn spec(&self) -> ToolSpec {
+        self.0.spec()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::WRITES
+    }
+
+    async fn execute(&self, input: Value, cx: &ToolCx) -> Result<Value, ToolFailure> {
+        std::fs::write(&self.1, "after").unwrap();
+        self.0.execute(input, cx).await
+    }
+}
+
 #[tokio::test]
 async fn what_a_tool_overwrites_in_a_turn_can_be_restored() {
     let desk = Desk::new();
@@ -36,12 +55,10 @@ async fn what_a_tool_overwrites_in_a_turn_can_be_restored() {
     let input = json!({"file_path": "src/a.txt", "content": "after"});
     let calls = [ToolCall::new("c1", "write_file", input)];
     let provider = ScriptedProvider::new([Step::call(calls), Step::say("done")]);
-    let writer = MockTool::new("write_file").effects(Effects::WRITES);
+    let writer = Writer(MockTool::new("write_file").effects(Effects::WRITES), desk.path("src/a.txt"));
     let builder = desk.with_hook("hooks-backup", json!({})).await.tool(Arc::new(writer));
     let session = looping(builder, provider).await.open().await.unwrap();
     session.execute("go").await.unwrap();
-    // The mock writes nothing itself.
-    desk.write("src/a.txt", "after");
     let mut backups = backups(&desk);
     let entry = &backups.entries()[0];
     assert_eq!(
