@@ -9,7 +9,7 @@ use amplifier_protocol::mount_plan::ModuleSpec;
 use async_trait::async_trait;
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::contracts::{
     Cleanup, ContextManager, HookHandler, Module, Mounted, Orchestrator, Provider, Ready, Resolved,
@@ -69,7 +69,7 @@ pub enum LoadError {
     Config {
         /// The module.
         id: ModuleId,
-        /// The path of the key that does not fit, such as `a.b`; empty where it is the whole.
+        /// The key that does not fit; empty where it is the whole.
         key: String,
         /// What does not fit.
         #[source]
@@ -100,6 +100,14 @@ pub enum LoadError {
         /// What it should have mounted.
         kind: ModuleKind,
     },
+}
+
+/// Reads a value and tells the keys that its type does not know.
+fn noting<T: DeserializeOwned>(
+    value: &Value,
+    unknown: &mut dyn FnMut(String),
+) -> Result<T, serde_json::Error> {
+    serde_ignored::deserialize(value, |path| unknown(path.to_string()))
 }
 
 fn at_key(key: &str) -> String {
@@ -391,12 +399,17 @@ impl MountCx {
         part: Value,
         mut unknown: impl FnMut(String),
     ) -> Result<T, LoadError> {
-        let mut track = serde_path_to_error::Track::new();
-        let tracked = serde_path_to_error::Deserializer::new(part, &mut track);
-        serde_ignored::deserialize(tracked, |path| unknown(path.to_string())).map_err(|source| {
-            let path = track.path();
-            let key = if path.iter().len() == 0 { String::new() } else { path.to_string() };
-            LoadError::Config { id: self.module.clone(), key, source }
+        noting(&part, &mut unknown).map_err(|source: serde_json::Error| {
+            // A wrapper that follows the path would make the code of every config twice as large; an error may cost time.
+            let message = source.to_string();
+            let is_wrong = |key: &str, value: &Value| {
+                let alone = Value::Object(Map::from_iter([(key.to_owned(), value.clone())]));
+                noting::<T>(&alone, &mut |_| {}).is_err_and(|error| error.to_string() == message)
+            };
+            let entries = part.as_object().into_iter().flatten();
+            let wrong =
+                entries.filter(|(key, value)| is_wrong(key, value)).map(|(key, _)| key.clone()).next();
+            LoadError::Config { id: self.module.clone(), key: wrong.unwrap_or_default(), source }
         })
     }
 

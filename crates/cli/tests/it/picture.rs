@@ -34,7 +34,11 @@ fn desk() -> Desk {
     desk.plan(
         "plan.json",
         &json!({
-            "session": {"orchestrator": {"module": "loop-streaming"}, "context": {"module": "context-simple"}},
+            // One call after the other: which of two is done first differs from run to run.
+            "session": {
+                "orchestrator": {"module": "loop-streaming", "config": {"max_parallel_tools": 1}},
+                "context": {"module": "context-simple"},
+            },
             "providers": [{"module": "provider-mock", "config": {"responses": [
                 {"text": "I look at the notes and at the code.", "tool_calls": [
                     {"name": "read_file", "arguments": {"file_path": "notes.md"}},
