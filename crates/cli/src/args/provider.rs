@@ -48,17 +48,8 @@ pub struct ProviderAddArgs {
     #[arg(long, value_name = "URL", value_parser = fit::address)]
     pub base_url: Option<String>,
 
-    /// The variable that holds the key; nothing is stored.
-    #[arg(long, value_name = "VAR", conflicts_with = "key_stdin", value_parser = fit::variable)]
-    pub key_from_env: Option<String>,
-
-    /// Read the key from standard input and store it.
-    #[arg(long)]
-    pub key_stdin: bool,
-
-    /// Where the key is stored; the keyring when there is one.
-    #[arg(long, value_enum, value_name = "PLACE")]
-    pub store: Option<Store>,
+    #[command(flatten)]
+    pub key: KeyArgs,
 
     /// The file to write; your own when left out.
     #[command(flatten)]
@@ -79,6 +70,17 @@ pub struct ProviderSetArgs {
     #[arg(long, value_name = "URL", value_parser = fit::address)]
     pub base_url: Option<String>,
 
+    #[command(flatten)]
+    pub key: KeyArgs,
+
+    /// Only in this file; where it stands when left out.
+    #[command(flatten)]
+    pub scope: ScopeArgs,
+}
+
+/// Where a key comes from, and where it is kept.
+#[derive(clap::Args)]
+pub struct KeyArgs {
     /// The variable that holds the key; nothing is stored.
     #[arg(long, value_name = "VAR", conflicts_with = "key_stdin", value_parser = fit::variable)]
     pub key_from_env: Option<String>,
@@ -90,10 +92,6 @@ pub struct ProviderSetArgs {
     /// Where the key is stored; the keyring when there is one.
     #[arg(long, value_enum, value_name = "PLACE")]
     pub store: Option<Store>,
-
-    /// Only in this file; where it stands when left out.
-    #[command(flatten)]
-    pub scope: ScopeArgs,
 }
 
 #[derive(clap::Args)]

@@ -47,7 +47,7 @@ pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
         Ok(key) => key,
         Err(exit) => return exit,
     };
-    let exit = keep(&connection, args.store.map(key_place), args.scope.scope(), access);
+    let exit = keep(&connection, args.key.store.map(key_place), args.scope.scope(), access);
     if exit == Exit::Success {
         tell_lack(&connection, access).await;
     }
@@ -77,14 +77,18 @@ pub async fn set(args: &ProviderSetArgs, access: &Access) -> Exit {
             return Exit::Usage;
         }
     };
-    if args.model.is_none() && args.base_url.is_none() && args.key_from_env.is_none() && !args.key_stdin {
+    if args.model.is_none()
+        && args.base_url.is_none()
+        && args.key.key_from_env.is_none()
+        && !args.key.key_stdin
+    {
         render::note("error: nothing is to be changed");
         render::note("  hint: `--model`, `--base-url`, `--key-from-env` or `--key-stdin` says what");
         return Exit::Usage;
     }
     connection.model.clone_from(&args.model);
     connection.base_url.clone_from(&args.base_url);
-    connection.key = match (&args.key_from_env, args.key_stdin) {
+    connection.key = match (&args.key.key_from_env, args.key.key_stdin) {
         (Some(variable), _) => KeyChoice::Variable(variable.clone()),
         (None, true) => {
             let usual = match variables_of(connection.info.id.clone(), &access.environment).await {
@@ -99,7 +103,7 @@ pub async fn set(args: &ProviderSetArgs, access: &Access) -> Exit {
         (None, false) => KeyChoice::None,
     };
     let scope = args.scope.named().unwrap_or(stands);
-    let exit = keep(&connection, args.store.map(key_place), scope, access);
+    let exit = keep(&connection, args.key.store.map(key_place), scope, access);
     if exit == Exit::Success {
         tell_lack(&connection, access).await;
     }
@@ -135,7 +139,7 @@ async fn tell_lack(connection: &Connection, access: &Access) {
 
 /// Where the key comes from: what the flags say, else a variable that is set, else the person.
 async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -> Result<KeyChoice, Exit> {
-    if let Some(variable) = &args.key_from_env {
+    if let Some(variable) = &args.key.key_from_env {
         return Ok(KeyChoice::Variable(variable.clone()));
     }
     if !connection.takes_key() {
@@ -147,7 +151,7 @@ async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -
     };
     let usual = variables.first().map(|variable| variable.name.as_str());
     let variable = connection.variable(usual);
-    if args.key_stdin {
+    if args.key.key_stdin {
         return Ok(KeyChoice::Given { variable, value: key_from_input("add")? });
     }
     if let Some(set) = variables.iter().find(|variable| variable.set) {
