@@ -60,11 +60,15 @@ impl Access {
         }
     }
 
+    /// Where what the person sets is kept, for this home and for the project that the folder is in.
+    pub fn settings_files(&self) -> SettingsFiles {
+        SettingsFiles::find(&self.home, &self.environment, &self.base)
+    }
+
     /// With what the person has set, for this home and for the project that the folder is in. Keys that stand there in plain
     /// text are known to the environment afterwards.
     pub fn with_settings(mut self) -> Result<Self, SettingsError> {
-        let files = SettingsFiles::find(&self.home, &self.environment, &self.base);
-        let settings = Settings::load(&files, &self.environment)?;
+        let settings = Settings::load(&self.settings_files(), &self.environment)?;
         self.environment.learn(&settings.plain());
         self.settings = Arc::new(settings);
         Ok(self)

@@ -30,7 +30,7 @@ pub fn access(home: Option<PathBuf>) -> Result<Access, Exit> {
 /// The same for who looks into what is wrong: settings that cannot be used are as if there were none.
 pub fn access_or_defaults(home: Option<PathBuf>) -> Result<Access, Exit> {
     let mut access = access_without_settings(home)?;
-    if let Ok(settings) = Settings::load(&settings_files(&access), &access.environment) {
+    if let Ok(settings) = Settings::load(&access.settings_files(), &access.environment) {
         access.settings = Arc::new(settings);
     }
     Ok(access)
@@ -65,11 +65,6 @@ pub fn palette(home: Option<PathBuf>, cwd: Option<&Path>) -> Palette {
 /// Tells what went wrong while stored keys were looked for.
 pub fn tell_key_problems(access: &Access) {
     access.environment.problems().into_iter().map(Told::Key).for_each(start::tell);
-}
-
-/// Where the settings are.
-pub fn settings_files(access: &Access) -> SettingsFiles {
-    SettingsFiles::find(&access.home, &access.environment, &access.base)
 }
 
 /// Tells why settings cannot be used.
