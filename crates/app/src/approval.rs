@@ -21,6 +21,9 @@ pub use amplifier_modules::preview::Preview;
 pub use changes::changes;
 pub use grants::{AllowedInput, Grant, GrantFile, GrantsError};
 
+use crate::library::Access;
+use crate::settings::Approve;
+
 /// How much of a question is told when nobody was asked, in characters.
 const TOLD: usize = 160;
 
@@ -29,19 +32,6 @@ const ALWAYS: &str = "allow always";
 
 /// How the line begins in which `hooks-approval` says what that option covers.
 const SCOPE_LINE: &str = "\"Allow always\" covers ";
-
-/// What happens to questions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalPolicy {
-    /// The person decides.
-    Ask,
-    /// Every answer is yes. What a rule denies stays denied.
-    All,
-    /// Yes to tools that declare to change nothing, no to the others.
-    Safe,
-    /// Every answer is no.
-    None,
-}
 
 /// What the person chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +69,7 @@ pub trait Asker: Send + Sync {
 
 /// The approval system of a front end.
 pub struct Approvals {
-    policy: ApprovalPolicy,
+    policy: Approve,
     asker: Option<Arc<dyn Asker>>,
     display: Option<Arc<dyn DisplaySystem>>,
     kept: Option<GrantFile>,
@@ -89,8 +79,31 @@ pub struct Approvals {
 }
 
 impl Approvals {
+    /// Who answers here: the policy that somebody asks for, else that of the settings, else the person, else nobody.
+    pub fn decided(
+        wished: Option<Approve>,
+        person: Option<Arc<dyn Asker>>,
+        access: &Access,
+        display: Arc<dyn DisplaySystem>,
+    ) -> Self {
+        match (wished.or_else(|| access.settings.approve()).unwrap_or(Approve::Ask), person) {
+            (Approve::Ask, Some(person)) => {
+                let kept = GrantFile::new(access.home.approvals());
+                Self::of_person(person, kept, access.base.clone(), Some(display))
+            }
+            (policy, _) => Self::of_policy(policy, Some(display)),
+        }
+    }
+
+    /// The same for a single call, whose own end tells that a policy refused it.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.display = self.display.filter(|_| self.asker.is_some());
+        self
+    }
+
     /// A policy that asks nobody. What it refuses is told on the display, with what would allow it.
-    pub fn of_policy(policy: ApprovalPolicy, display: Option<Arc<dyn DisplaySystem>>) -> Self {
+    pub fn of_policy(policy: Approve, display: Option<Arc<dyn DisplaySystem>>) -> Self {
         Self {
             policy,
             asker: None,
@@ -109,7 +122,7 @@ impl Approvals {
         folder: PathBuf,
         display: Option<Arc<dyn DisplaySystem>>,
     ) -> Self {
-        Self { asker: Some(asker), kept: Some(kept), folder, ..Self::of_policy(ApprovalPolicy::Ask, display) }
+        Self { asker: Some(asker), kept: Some(kept), folder, ..Self::of_policy(Approve::Ask, display) }
     }
 
     /// Allows something until the session ends, as if the person had said so.
@@ -184,8 +197,8 @@ impl Approvals {
         let what = wording(question).lines().next().unwrap_or_default().trim_end();
         self.tell(format!("not allowed: {}; {cure}", shorten(what, TOLD))).await;
         let message = match self.policy {
-            ApprovalPolicy::Safe => "`--approve safe` refuses what may change or start something",
-            ApprovalPolicy::Ask | ApprovalPolicy::All | ApprovalPolicy::None => "nobody can be asked here",
+            Approve::Safe => "`--approve safe` refuses what may change or start something",
+            Approve::Ask | Approve::All | Approve::None => "nobody can be asked here",
         };
         Err(ApprovalError::Unavailable { message: message.to_owned() })
     }
@@ -204,16 +217,14 @@ impl ApprovalSystem for Approvals {
     async fn request_approval(&self, question: Question) -> Result<String, ApprovalError> {
         let is_safe = question.call.as_ref().is_some_and(|call| only_reads(call.effects));
         match (self.policy, &self.asker) {
-            (ApprovalPolicy::All, _) => Ok(yes(&question)),
-            (ApprovalPolicy::Safe, _) if is_safe => Ok(yes(&question)),
-            (ApprovalPolicy::Safe, _) => self.refuse(&question, "`--approve all` allows it").await,
-            (ApprovalPolicy::Ask, Some(asker)) => self.put(asker.as_ref(), &question).await,
-            (ApprovalPolicy::Ask | ApprovalPolicy::None, _) if is_safe => {
+            (Approve::All, _) => Ok(yes(&question)),
+            (Approve::Safe, _) if is_safe => Ok(yes(&question)),
+            (Approve::Safe, _) => self.refuse(&question, "`--approve all` allows it").await,
+            (Approve::Ask, Some(asker)) => self.put(asker.as_ref(), &question).await,
+            (Approve::Ask | Approve::None, _) if is_safe => {
                 self.refuse(&question, "`--approve safe` or `--approve all` allows it").await
             }
-            (ApprovalPolicy::Ask | ApprovalPolicy::None, _) => {
-                self.refuse(&question, "`--approve all` allows it").await
-            }
+            (Approve::Ask | Approve::None, _) => self.refuse(&question, "`--approve all` allows it").await,
         }
     }
 }

@@ -33,25 +33,22 @@ fn person(answer: Answer, file: &std::path::Path, folder: &str) -> (Approvals, A
 async fn a_policy_answers_by_what_a_tool_declares() {
     let network = Effects { class: EffectClass::Read, network: true, ..Effects::PURE };
     for (policy, effects, allowed) in [
-        (ApprovalPolicy::All, Effects::UNKNOWN, true),
-        (ApprovalPolicy::Safe, Effects::READS, true),
-        (ApprovalPolicy::Safe, network, true),
-        (ApprovalPolicy::Safe, Effects::WRITES, false),
-        (ApprovalPolicy::Safe, Effects::UNKNOWN, false),
-        (ApprovalPolicy::None, Effects::READS, false),
-        (ApprovalPolicy::None, Effects::WRITES, false),
-        (ApprovalPolicy::Ask, Effects::WRITES, false),
+        (Approve::All, Effects::UNKNOWN, true),
+        (Approve::Safe, Effects::READS, true),
+        (Approve::Safe, network, true),
+        (Approve::Safe, Effects::WRITES, false),
+        (Approve::Safe, Effects::UNKNOWN, false),
+        (Approve::None, Effects::READS, false),
+        (Approve::None, Effects::WRITES, false),
+        (Approve::Ask, Effects::WRITES, false),
     ] {
         let answer = Approvals::of_policy(policy, None).request_approval(question("t", "x", effects)).await;
         match answer {
             Ok(answer) => assert!(allowed && answer == "Allow once", "{policy:?} {answer}"),
             // What would allow it is told the person; the model is told who refused.
             Err(error) => {
-                let who = if policy == ApprovalPolicy::Safe {
-                    "`--approve safe` refuses"
-                } else {
-                    "nobody can be asked"
-                };
+                let who =
+                    if policy == Approve::Safe { "`--approve safe` refuses" } else { "nobody can be asked" };
                 assert!(!allowed && error.to_string().contains(who), "{policy:?} {error}");
             }
         }
@@ -60,7 +57,7 @@ async fn a_policy_answers_by_what_a_tool_declares() {
 
 #[tokio::test]
 async fn a_question_about_no_call_is_not_safe() {
-    let approvals = Approvals::of_policy(ApprovalPolicy::Safe, None);
+    let approvals = Approvals::of_policy(Approve::Safe, None);
     assert!(approvals.request_approval(Question::default()).await.is_err());
 }
 

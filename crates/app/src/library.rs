@@ -24,7 +24,7 @@ use amplifier_sources::uri::SourceUri;
 use crate::clock::SystemClock;
 use crate::env::{self, Environment};
 use crate::paths::Home;
-use crate::settings::Settings;
+use crate::settings::{Settings, SettingsError, SettingsFiles};
 use crate::shelf::{self, Shelf};
 
 /// What a library is made with.
@@ -58,6 +58,20 @@ impl Access {
             progress: Arc::new(Silent),
             cancel: CancelToken::new(),
         }
+    }
+
+    /// Where what the person sets is kept, for this home and for the project that the folder is in.
+    pub fn settings_files(&self) -> SettingsFiles {
+        SettingsFiles::find(&self.home, &self.environment, &self.base)
+    }
+
+    /// With what the person has set, for this home and for the project that the folder is in. Keys that stand there in plain
+    /// text are known to the environment afterwards.
+    pub fn with_settings(mut self) -> Result<Self, SettingsError> {
+        let settings = Settings::load(&self.settings_files(), &self.environment)?;
+        self.environment.learn(&settings.plain());
+        self.settings = Arc::new(settings);
+        Ok(self)
     }
 }
 

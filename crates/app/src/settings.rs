@@ -69,13 +69,16 @@ impl Layer {
     }
 }
 
-/// What tools may do without a question.
+/// What tools may do without a question, in the order of how much is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Approve {
-    // In the order of how much they allow.
+    /// Nothing: every answer is no.
     None,
+    /// The person decides.
     Ask,
+    /// Yes to tools that declare to change nothing, no to the others.
     Safe,
+    /// Every answer is yes. What a rule denies stays denied.
     All,
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_app::CancelToken;
+use amplifier_app::seat::Patience;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -152,5 +153,22 @@ impl Stops {
             // Nothing can be heard here; the deadline still counts.
             Err(_) => std::future::pending().await,
         }
+    }
+}
+
+impl Patience for Stops {
+    type Stop = Stop;
+
+    async fn wait_for<T: Send>(
+        &mut self,
+        work: impl Future<Output = T> + Send,
+        cancel: &CancelToken,
+    ) -> Result<T, Stop> {
+        self.unless_stopped(work, cancel).await
+    }
+
+    /// An interrupt ends only what was being done.
+    fn ends_all(stop: &Stop) -> bool {
+        *stop != Stop::Interrupt
     }
 }

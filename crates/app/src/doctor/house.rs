@@ -192,7 +192,7 @@ pub(super) async fn bundle(patient: &Patient) -> Vec<Finding> {
             return vec![check.problem("which bundle is in use cannot be told: the registry cannot be read")];
         }
     };
-    let files = SettingsFiles::find(&access.home, &access.environment, &access.base);
+    let files = access.settings_files();
     if Settings::load(&files, &access.environment).is_err() {
         // The check of the settings says why.
         let told = "which bundle is in use cannot be told: the settings cannot be read";

@@ -1,21 +1,25 @@
-//! Whether what a session was started from gives another plan, or says something else, now. Told, not obeyed: a session goes on with the plan it ran
-//! with. Nothing is fetched to find out.
+//! Whether a session goes on elsewhere, and whether what it was started from gives another plan, or says something else, now.
+//! Told, not obeyed: a session goes on with the plan it ran with. Nothing is fetched to find out.
 
 use std::path::Path;
 
 use amplifier_core::canonical::plan_hash;
 use amplifier_protocol::event::{OriginKind, SessionOrigin};
+use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
+use amplifier_sources::fetch::Freshness;
 
+use crate::choice::{Choice, ChoiceError, Chosen};
 use crate::library::Access;
-use crate::prepare::{PlanFile, PrepareOptions, prepare_bundle};
-use crate::profiles::{self, ProfileError, ProfileId};
+use crate::prepare::PrepareOptions;
+use crate::profiles::{self, ProfileFault};
 use crate::prompt::PromptParts;
-use crate::settings::Target;
+use crate::store::SessionStore;
+use crate::told::{Teller, Told};
 
 /// What became of the thing a session was started from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Drift {
+enum Drift {
     /// It gives the same plan and says the same.
     Same,
     /// It gives another plan, or says something else.
@@ -27,15 +31,46 @@ pub enum Drift {
 }
 
 /// An origin, with the hash of the plan that it gives.
-pub fn origin(kind: OriginKind, reference: &str, plan: &MountPlan) -> SessionOrigin {
+pub(crate) fn origin(kind: OriginKind, reference: &str, plan: &MountPlan) -> SessionOrigin {
     let plan_hash = plan_hash(plan).ok().map(|hash| hash.to_string());
     SessionOrigin { kind, reference: reference.to_owned(), plan_hash }
+}
+
+/// Tells if a session goes on elsewhere, and if what it was started from gives something else now. The session keeps what it
+/// ran with.
+pub async fn tell_changes(access: &Access, id: &SessionId, tell: Teller<'_>) {
+    // What cannot be read is told when the session is opened.
+    let store = SessionStore::new(access.home.clone());
+    let Ok(metadata) = store.metadata(id) else { return };
+    if let Some(began) = metadata.working_dir.clone().filter(|began| !is_same(began, &access.base)) {
+        tell(Told::Elsewhere { began, here: access.base.clone() });
+    }
+    let Some(origin) = metadata.bundle else { return };
+    let Ok(kept) = store.open(id).map_err(drop).and_then(|folder| PromptParts::read(&folder).map_err(drop))
+    else {
+        return;
+    };
+    let mut then = access.clone();
+    then.freshness = Freshness::Offline;
+    if let Some(dir) = metadata.working_dir {
+        then.base = dir;
+    }
+    match drift(&origin, &kept.unwrap_or_default(), &then).await {
+        Drift::Same | Drift::Unknown => {}
+        Drift::Changed => tell(Told::Changed(origin)),
+        Drift::Gone(reason) => tell(Told::Gone { origin, reason }),
+    }
+}
+
+/// Whether two paths lead to one folder. One that is gone is another.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Compares what an origin gives now with what it gave then, and what it says with what the session keeps of it. `access`
 /// decides what may be fetched; hand in one that is offline. A key that stands in the origin in plain text is known to its
 /// environment afterwards, as after every look at a plan.
-pub async fn drift(origin: &SessionOrigin, kept: &PromptParts, access: &Access) -> Drift {
+async fn drift(origin: &SessionOrigin, kept: &PromptParts, access: &Access) -> Drift {
     let Some(then) = &origin.plan_hash else { return Drift::Unknown };
     let (plan, parts) = match given_now(origin, access).await {
         Err(reason) => return Drift::Gone(reason),
@@ -54,28 +89,23 @@ async fn given_now(
     origin: &SessionOrigin,
     access: &Access,
 ) -> Result<(MountPlan, Option<PromptParts>), String> {
-    let reference = origin.reference.as_str();
-    match origin.kind {
-        OriginKind::Plan => {
-            let file = PlanFile::read(Path::new(reference)).map_err(|error| told(&error))?;
-            let file = file.with_settings(&access.settings);
-            access.environment.learn(file.plain());
-            Ok((file.plan().map_err(|error| told(&error))?, None))
-        }
-        OriginKind::Bundle => {
-            // As a session gets it, with what the settings add.
-            let options = PrepareOptions { target: Target::Session, ..PrepareOptions::default() };
-            let prepared = prepare_bundle(reference, access, options).await;
-            let given = prepared.and_then(|bundle| Ok((bundle.plan()?, Some(bundle.prompt()))));
-            given.map_err(|fault| told(&fault))
-        }
+    let chosen = chosen_now(origin, access).await;
+    let given = chosen.and_then(|chosen| Ok((chosen.plan()?, chosen.prompt()?)));
+    given.map_err(|error| told(&error))
+}
+
+async fn chosen_now(origin: &SessionOrigin, access: &Access) -> Result<Chosen, ChoiceError> {
+    let reference = origin.reference.clone();
+    let choice = match origin.kind {
+        OriginKind::Plan => Choice::Plan(reference.into()),
+        OriginKind::Bundle => Choice::Bundle(reference),
+        // As it was last compiled.
         OriginKind::Profile => {
-            let id: ProfileId = reference.parse().map_err(|error: ProfileError| told(&error))?;
-            let compiled = profiles::compiled_profile(&id, access);
-            let given = compiled.and_then(|profile| Ok((profile.plan()?, Some(profile.prompt()?))));
-            given.map_err(|fault| told(&fault))
+            let id = reference.parse().map_err(ProfileFault::from)?;
+            return Ok(Chosen::Profile(Box::new(profiles::compiled_profile(&id, access)?)));
         }
-    }
+    };
+    Chosen::find(&choice, access, PrepareOptions::default()).await
 }
 
 /// The first line says enough.

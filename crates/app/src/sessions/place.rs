@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::library::Access;
-use crate::settings::SettingsFiles;
 
 /// Where sessions were started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,8 +20,7 @@ impl Place {
     /// The project that somebody is in: the folder that settings take for it, if it is marked as one. Outside of any, this
     /// folder alone: what lies below it are other projects.
     pub fn here(access: &Access) -> Self {
-        let files = SettingsFiles::find(&access.home, &access.environment, &access.base);
-        match files.project() {
+        match access.settings_files().project() {
             Some(project) => Self::Below(written(project)),
             None => Self::Only(written(&access.base)),
         }

@@ -24,6 +24,7 @@ mod registry;
 mod sessions;
 mod spawn_rules;
 mod spawns;
+mod start;
 mod store;
 mod support;
 mod workshop;

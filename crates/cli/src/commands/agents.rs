@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use amplifier_app::choice::Chosen;
 use amplifier_app::library::Access;
 use amplifier_app::prepare::PrepareOptions;
 use amplifier_app::profiles::unfolded;
 use serde_json::{Map, Value, json};
 
-use super::load::{self, Chosen};
+use super::load;
 use crate::args::{AgentsCommand, AgentsListArgs, AgentsShowArgs, Form, PlanChoice};
 use crate::exit::Exit;
 use crate::render;
@@ -42,8 +43,8 @@ struct Agent {
 }
 
 async fn agents(choice: &PlanChoice, access: &Access) -> Result<Vec<Agent>, Exit> {
-    let chosen = Chosen::find(choice, access, PrepareOptions::default()).await?;
-    let plan = chosen.plan()?;
+    let chosen = load::chosen(&load::choice(choice), access, PrepareOptions::default()).await?;
+    let plan = load::plan(&chosen)?;
     let agents = plan.agents.iter().filter_map(|(name, entry)| {
         let entry = unfolded(entry.as_object()?);
         Some(Agent { at: place(&chosen, name), name: name.clone(), entry })

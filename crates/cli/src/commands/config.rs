@@ -142,7 +142,7 @@ fn unset(args: &ConfigUnsetArgs, access: &Access) -> Result<Exit, SettingsError>
 
 /// Another layer may go before the one that was written; a change without an effect is told.
 pub fn tell_winner(path: &str, edited: &Edited, access: &Access) {
-    let Ok(settings) = Settings::load(&load::settings_files(access), &access.environment) else { return };
+    let Ok(settings) = Settings::load(&access.settings_files(), &access.environment) else { return };
     let Some(node) = settings.at(path) else { return };
     if settings.layer_of(&node.place) != Layer::BuiltIn && node.place.file.path != edited.file {
         render::note(&format!("note: {} sets `{path}` too and goes before", node.place));
@@ -151,7 +151,7 @@ pub fn tell_winner(path: &str, edited: &Edited, access: &Access) {
 
 /// The file of a scope, to be changed.
 pub fn editor(access: &Access, scope: Scope) -> Result<Editor, SettingsError> {
-    Ok(Editor::new(load::settings_files(access).path(scope)?))
+    Ok(Editor::new(access.settings_files().path(scope)?))
 }
 
 /// A file as people see it from where they are.
@@ -161,7 +161,7 @@ pub fn shown(file: &Path, access: &Access) -> String {
 }
 
 fn path(args: &ConfigPathArgs, access: &Access) -> Result<Exit, SettingsError> {
-    let files = load::settings_files(access);
+    let files = access.settings_files();
     if let Some(scope) = args.scope.named() {
         let path = files.path(scope)?;
         match args.output {

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use amplifier_app::bundles;
+use amplifier_app::choice::{self, Choice, ChoiceError, Chosen, NoBundle};
 use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, find_home};
-use amplifier_app::prepare::{self, BundleFault, PlanFile, PrepareOptions, PreparedBundle};
-use amplifier_app::profiles::PreparedProfile;
-use amplifier_app::settings::{Settings, SettingsError, SettingsFiles, Target};
-use amplifier_app::{BundleLock, Notice, Severity};
+use amplifier_app::prepare::{self, BundleFault, PrepareOptions, PreparedBundle};
+use amplifier_app::settings::{Settings, SettingsError, SettingsFiles};
+use amplifier_app::told::Told;
+use amplifier_app::{Notice, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
 
-use super::profile;
+use super::{profile, start};
 use crate::args::PlanChoice;
 use crate::exit::Exit;
 use crate::progress::Fetching;
@@ -22,19 +22,15 @@ use crate::render::{self, Palette, Remark, Weight};
 /// The home, the working folder and the settings, as every command sees them. What is worth telling about the settings is
 /// told.
 pub fn access(home: Option<PathBuf>) -> Result<Access, Exit> {
-    let mut access = access_without_settings(home)?;
-    let files = settings_files(&access);
-    let settings = Settings::load(&files, &access.environment).map_err(|error| refuse_settings(&error))?;
-    settings.notices().iter().for_each(tell_notice);
-    access.environment.learn(&settings.plain());
-    access.settings = Arc::new(settings);
+    let access = access_without_settings(home)?.with_settings().map_err(|error| refuse_settings(&error))?;
+    access.settings.notices().iter().for_each(tell_notice);
     Ok(access)
 }
 
 /// The same for who looks into what is wrong: settings that cannot be used are as if there were none.
 pub fn access_or_defaults(home: Option<PathBuf>) -> Result<Access, Exit> {
     let mut access = access_without_settings(home)?;
-    if let Ok(settings) = Settings::load(&settings_files(&access), &access.environment) {
+    if let Ok(settings) = Settings::load(&access.settings_files(), &access.environment) {
         access.settings = Arc::new(settings);
     }
     Ok(access)
@@ -68,12 +64,7 @@ pub fn palette(home: Option<PathBuf>, cwd: Option<&Path>) -> Palette {
 
 /// Tells what went wrong while stored keys were looked for.
 pub fn tell_key_problems(access: &Access) {
-    access.environment.problems().iter().for_each(|problem| Remark::warning(problem.to_string()).tell());
-}
-
-/// Where the settings are.
-pub fn settings_files(access: &Access) -> SettingsFiles {
-    SettingsFiles::find(&access.home, &access.environment, &access.base)
+    access.environment.problems().into_iter().map(Told::Key).for_each(start::tell);
 }
 
 /// Tells why settings cannot be used.
@@ -109,43 +100,77 @@ pub fn block_on(work: impl Future<Output = Exit>) -> Exit {
     }
 }
 
-/// A bundle by reference, else the one in use. An interrupt stops its fetches.
-pub async fn bundle(
-    reference: Option<&str>,
+/// Brings something to this machine; an interrupt stops its fetches, and then nothing is said about what they missed.
+async fn brought<T, E>(
+    bringing: impl Future<Output = Result<T, E>>,
     access: &Access,
-    options: PrepareOptions,
-) -> Result<PreparedBundle, Exit> {
-    let named = reference.is_some();
-    let reference = match reference {
-        Some(reference) => reference.to_owned(),
-        None => prepare::current(access).map_err(|fault| refuse(&fault))?,
-    };
+    refuse: impl FnOnce(E) -> Exit,
+) -> Result<T, Exit> {
     let cancel = access.cancel.clone();
     let watch = tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             cancel.request_immediate();
         }
     });
-    let prepared = prepare::prepare_bundle(&reference, access, options).await;
+    let brought = bringing.await;
     watch.abort();
-    prepared.map_err(|fault| {
-        if access.cancel.is_cancelled() {
-            return Exit::Interrupted;
+    brought.map_err(|error| if access.cancel.is_cancelled() { Exit::Interrupted } else { refuse(error) })
+}
+
+/// What was named to run.
+pub fn choice(args: &PlanChoice) -> Choice {
+    match (&args.bundle, &args.profile, &args.plan) {
+        (_, _, Some(path)) => Choice::Plan(path.clone()),
+        (_, Some(id), None) => Choice::Profile(id.clone()),
+        (Some(reference), None, None) => Choice::Bundle(reference.clone()),
+        (None, None, None) => Choice::Nothing,
+    }
+}
+
+/// What somebody chose, else the bundle in use; why there is none has been told.
+pub async fn chosen(choice: &Choice, access: &Access, options: PrepareOptions) -> Result<Chosen, Exit> {
+    let (finding, refuse) = (Chosen::find(choice, access, options), |error| refuse_choice(&error));
+    match choice {
+        // Nothing is fetched for a file; who interrupts that ends the program.
+        Choice::Plan(_) => finding.await.map_err(refuse),
+        _ => brought(finding, access, refuse).await,
+    }
+}
+
+/// The typed plan of what was chosen; what is worth telling has been told.
+pub fn plan(chosen: &Chosen) -> Result<MountPlan, Exit> {
+    chosen.told().into_iter().for_each(start::tell);
+    chosen.plan().map_err(|error| refuse_choice(&error))
+}
+
+/// A bundle by reference, else the one in use; why there is none has been told.
+pub async fn bundle(
+    reference: Option<&str>,
+    access: &Access,
+    options: PrepareOptions,
+) -> Result<PreparedBundle, Exit> {
+    let bringing = choice::bundle(reference, access, options);
+    brought(bringing, access, |error| refuse_bundle(&error)).await
+}
+
+/// Tells why what was chosen gives no plan.
+pub fn refuse_choice(error: &ChoiceError) -> Exit {
+    match error {
+        ChoiceError::Bundle(error) => refuse_bundle(error),
+        ChoiceError::Profile(fault) => profile::refuse(fault),
+        error => {
+            render::error(error, error.hint().as_deref());
+            Exit::Usage
         }
-        let near = if fault.is_unknown() { bundles::near(&reference, access) } else { Vec::new() };
-        let exit = match near.is_empty() {
-            true => refuse(&fault),
-            false => {
-                let hint =
-                    format!("did you mean {}? `amplifier bundle list` shows all names", near.join(" or "));
-                refuse_with(&fault, Some(&hint))
-            }
-        };
-        if let (false, Some((_, place))) = (named, access.settings.bundle()) {
-            render::note(&format!("  the settings name it: {place}"));
-        }
-        exit
-    })
+    }
+}
+
+fn refuse_bundle(error: &NoBundle) -> Exit {
+    let exit = refuse_with(&error.fault, error.hint().as_deref());
+    if let Some(place) = &error.set_at {
+        render::note(&format!("  the settings name it: {place}"));
+    }
+    exit
 }
 
 /// Tells why there is no bundle.
@@ -176,101 +201,24 @@ fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
 
 /// Tells what is worth telling about a bundle that is ready.
 pub fn tell(bundle: &PreparedBundle) {
-    bundle.notices().iter().for_each(tell_notice);
-    for problem in &bundle.missing {
-        Remark::warning(problem.to_string()).tell();
-    }
+    Told::of_bundle(bundle).into_iter().for_each(start::tell);
 }
 
 /// Tells a notice, with its advice.
 pub fn tell_notice(notice: &Notice) {
-    let weight = match notice.severity {
-        Severity::Note => Weight::Note,
-        Severity::Warning => Weight::Warning,
-        Severity::Error => Weight::Error,
-    };
-    Remark::new(weight, notice.to_string()).maybe_hint(notice.hint.clone()).tell();
+    start::tell(Told::Notice(notice.clone()));
 }
 
 /// A notice with its weight, on one line, and the advice on another.
 pub fn line(notice: &Notice) -> String {
     let hint = notice.hint.as_ref().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
-    format!("{}: {notice}{hint}", weight(notice.severity))
+    format!("{}: {notice}{hint}", weight(notice.severity).label())
 }
 
-pub fn weight(severity: Severity) -> &'static str {
+pub fn weight(severity: Severity) -> Weight {
     match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
-}
-
-/// A plan and where it came from.
-pub enum Chosen {
-    File(Box<PlanFile>),
-    Bundle(Box<PreparedBundle>),
-    Profile(Box<PreparedProfile>),
-}
-
-impl Chosen {
-    /// The plan somebody chose, else that of the bundle in use.
-    pub async fn find(choice: &PlanChoice, access: &Access, options: PrepareOptions) -> Result<Self, Exit> {
-        if let Some(path) = &choice.plan {
-            return match PlanFile::read(path) {
-                Ok(file) => {
-                    let file = file.with_settings(&access.settings);
-                    access.environment.learn(file.plain());
-                    Ok(Self::File(Box::new(file)))
-                }
-                Err(error) => {
-                    render::error(&error, error.hint());
-                    Err(Exit::Usage)
-                }
-            };
-        }
-        if let Some(id) = &choice.profile {
-            let profile = profile::prepared(id, access, options.strictness).await?;
-            return Ok(Self::Profile(Box::new(profile)));
-        }
-        // A plan is what a session runs with.
-        let options = PrepareOptions { target: Target::Session, ..options };
-        let bundle = bundle(choice.bundle.as_deref(), access, options).await?;
-        Ok(Self::Bundle(Box::new(bundle)))
-    }
-
-    /// What exactly its sources are, where that is locked.
-    pub fn lock(&self) -> Option<Arc<BundleLock>> {
-        match self {
-            Self::Bundle(bundle) => bundle.lock(),
-            Self::File(_) | Self::Profile(_) => None,
-        }
-    }
-
-    /// The typed plan; what is worth telling is told.
-    pub fn plan(&self) -> Result<MountPlan, Exit> {
-        match self {
-            Self::File(file) => match file.plan() {
-                Ok(plan) => {
-                    // That there is no provider is no warning here: one is named, or looked for.
-                    let warnings =
-                        file.validation.warnings().filter(|check| check.name != "providers_present");
-                    warnings.for_each(|check| render::aside(&file.describe(check)));
-                    Ok(plan)
-                }
-                Err(error) => {
-                    render::error(&error, error.hint());
-                    Err(Exit::Usage)
-                }
-            },
-            Self::Bundle(bundle) => {
-                tell(bundle);
-                bundle.plan().map_err(|fault| refuse(&fault))
-            }
-            Self::Profile(prepared) => {
-                prepared.notices().iter().for_each(tell_notice);
-                prepared.plan().map_err(|fault| profile::refuse(&fault))
-            }
-        }
+        Severity::Note => Weight::Note,
+        Severity::Warning => Weight::Warning,
+        Severity::Error => Weight::Error,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use amplifier_app::choice::{Choice, Chosen};
 use amplifier_app::diff::{Difference, differences};
 use amplifier_app::library::Access;
 use amplifier_app::prepare::{PlanFile, PrepareError, PrepareOptions};
@@ -10,8 +11,7 @@ use amplifier_protocol::locate::join;
 use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
 use serde_json::{Value, json};
 
-use super::load::{self, Chosen};
-use super::profile;
+use super::{load, profile};
 use crate::args::{DiffArgs, ExplainArgs, Form, HashArgs, PlanChoice, PlanFormat, ShowArgs, ValidateArgs};
 use crate::exit::Exit;
 use crate::render::{self, Remark};
@@ -78,7 +78,7 @@ fn with_plan(
         Err(exit) => return exit,
     };
     load::block_on(async {
-        match Chosen::find(choice, &access, options).await {
+        match load::chosen(&load::choice(choice), &access, options).await {
             Ok(chosen) => work(&chosen).unwrap_or_else(|exit| exit),
             Err(exit) => exit,
         }
@@ -94,7 +94,7 @@ pub fn show(args: &ShowArgs, home: Option<PathBuf>) -> Exit {
             PlanFormat::Nested => PlanForm::Nested,
             PlanFormat::String => PlanForm::Strings,
         };
-        let plan = chosen.plan()?;
+        let plan = load::plan(chosen)?;
         // A plan is JSON; there is no other form for people.
         let print = |plan: &Value| match args.output {
             Form::Text | Form::Json => render::json(plan),
@@ -113,7 +113,7 @@ pub fn show(args: &ShowArgs, home: Option<PathBuf>) -> Exit {
 
 /// `amplifier plan hash`.
 pub fn hash(args: &HashArgs, home: Option<PathBuf>) -> Exit {
-    with_plan(&args.choice, home, PrepareOptions::default(), |chosen| match plan_hash(&chosen.plan()?) {
+    with_plan(&args.choice, home, PrepareOptions::default(), |chosen| match plan_hash(&load::plan(chosen)?) {
         Ok(hash) => {
             match args.output {
                 Form::Text => render::out(hash.as_str()),
@@ -221,12 +221,12 @@ pub fn diff(args: &DiffArgs, home: Option<PathBuf>) -> Exit {
 /// A plan file by its ending, a profile by its prefix, else a bundle.
 async fn side(reference: &str, access: &Access) -> Result<MountPlan, Exit> {
     let is_file = Path::new(reference).extension().is_some_and(|extension| extension == "json");
-    let (bundle, profile, plan) = match (is_file, reference.strip_prefix("profile:")) {
-        (_, Some(id)) => (None, Some(id.to_owned()), None),
-        (true, None) => (None, None, Some(PathBuf::from(reference))),
-        (false, None) => (Some(reference.to_owned()), None, None),
+    let choice = match (is_file, reference.strip_prefix("profile:")) {
+        (_, Some(id)) => Choice::Profile(id.to_owned()),
+        (true, None) => Choice::Plan(reference.into()),
+        (false, None) => Choice::Bundle(reference.to_owned()),
     };
-    Chosen::find(&PlanChoice { bundle, profile, plan }, access, PrepareOptions::default()).await?.plan()
+    load::plan(&load::chosen(&choice, access, PrepareOptions::default()).await?)
 }
 
 fn told(difference: &Difference) -> String {

@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use amplifier_app::Freshness;
 use amplifier_app::library::Access;
-use amplifier_app::profiles::{
-    self, Check, Outcome, PreparedProfile, ProfileError, ProfileFault, ProfileId, State, Step, Steps,
-};
-use amplifier_app::{BundleStrictness, Freshness};
+use amplifier_app::profiles::{self, Check, Outcome, ProfileError, ProfileFault, State, Step, Steps};
 use serde_json::{Value, json};
 
 use super::load;
@@ -48,24 +46,6 @@ pub fn run(command: &ProfileCommand, home: Option<PathBuf>) -> Exit {
         }
     };
     done.unwrap_or_else(|error| refuse_error(&error))
-}
-
-/// A profile that is ready, for the commands that want a plan. An interrupt stops its fetches.
-pub async fn prepared(
-    id: &str,
-    access: &Access,
-    strictness: BundleStrictness,
-) -> Result<PreparedProfile, Exit> {
-    let id: ProfileId = id.parse().map_err(|error| refuse_error(&error))?;
-    let cancel = access.cancel.clone();
-    let watch = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            cancel.request_immediate();
-        }
-    });
-    let prepared = profiles::prepare_profile(&id, access, strictness).await;
-    watch.abort();
-    prepared.map_err(|fault| if access.cancel.is_cancelled() { Exit::Interrupted } else { refuse(&fault) })
 }
 
 /// Tells why there is no plan.
@@ -197,7 +177,7 @@ fn report(check: &Check) -> Value {
     });
     let notices = check.notices().iter().map(|notice| {
         let at = notice.place.as_ref().map(ToString::to_string);
-        json!({"severity": load::weight(notice.severity), "message": notice.message, "at": at, "hint": notice.hint})
+        json!({"severity": load::weight(notice.severity).label(), "message": notice.message, "at": at, "hint": notice.hint})
     });
     json!({
         "id": check.profile.id.to_string(),

@@ -8,6 +8,7 @@ use amplifier_app::env;
 use amplifier_app::failure::{self, Doors};
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenSession, RecordTap, Which};
+use amplifier_app::start::{Ports, Start};
 use amplifier_app::store::SessionStore;
 use amplifier_app::turns::{self, Taps, TurnWatch};
 use amplifier_app::{CancelLevel, DisplaySystem, ExecuteError, Prompt, Speaker, chain, prompt, sessions};
@@ -19,7 +20,7 @@ mod follow;
 mod report;
 
 use super::load;
-use super::start::{self, Ports, Start};
+use super::start;
 use crate::args::{AskArgs, Output, RunArgs};
 use crate::ask::Terminal;
 use crate::attend::{Attendant, attend};
@@ -150,7 +151,7 @@ async fn answer(
     let display = aside.display();
     let person = || Terminal::find(start.access.base.clone()).map(|terminal| aside.asker(Arc::new(terminal)));
     let person = if args.start.approve.is_none() { person() } else { None };
-    let approval = start::approvals(&args.start, &start.access, person, display.clone());
+    let approval = Arc::new(start::approvals(args.start.approve, &start.access, person, display.clone()));
     let tap = taps(args, &aside, Arc::clone(&watch));
     let ports = Ports { approval: Some(approval), display: Some(display), tap: Some(Arc::new(tap)) };
     let cancel = start.access.cancel.clone();

@@ -20,14 +20,12 @@ use crate::exit::Exit;
 use crate::page;
 use crate::render::{self, Remark};
 
-mod change;
 mod export;
 mod go_on;
 mod remove;
 mod search;
 mod tell;
 
-pub use change::{origin, tell_changes};
 pub use go_on::{go_on, resume};
 use tell::{count, minute, short, words};
 
@@ -65,12 +63,6 @@ pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
         Err(SessionError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Exit::Unread,
         Err(error) => refuse(&error, &store),
     }
-}
-
-/// The session that somebody means by its id or the beginning of it.
-pub fn existing(access: &Access, text: &SessionId) -> Result<SessionId, Exit> {
-    let store = SessionStore::new(access.home.clone());
-    sessions::resolve(&store, text.as_str()).map_err(|error| refuse(&error, &store))
 }
 
 /// Tells why something could not be done.

@@ -1,16 +1,15 @@
 //! `amplifier tool …`: which tools a session would have, and calling one by hand (`tool/invoke.rs`).
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use amplifier_app::ModuleSourceResolver;
+use amplifier_app::choice::Chosen;
 use amplifier_app::library::Access;
 use amplifier_app::prepare::PrepareOptions;
 use amplifier_app::toolbox::{self, OfferedTool, Toolbox};
 use amplifier_protocol::mount_plan::MountPlan;
 use serde_json::json;
 
-use super::load::{self, Chosen};
+use super::load;
 use super::module::{effects, key};
 use crate::args::{Form, PlanChoice, ToolCommand, ToolInfoArgs, ToolListArgs};
 use crate::exit::Exit;
@@ -38,23 +37,16 @@ fn look(looking: impl Future<Output = Result<Exit, Exit>>) -> Exit {
     load::block_on(async { looking.await.unwrap_or_else(|exit| exit) })
 }
 
-/// The plan that somebody chose, and where its modules come from.
-async fn plan(
-    choice: &PlanChoice,
-    access: &Access,
-) -> Result<(Chosen, MountPlan, Option<Arc<dyn ModuleSourceResolver>>), Exit> {
-    let chosen = Chosen::find(choice, access, PrepareOptions::default()).await?;
-    let plan = chosen.plan()?;
-    let resolver = match &chosen {
-        Chosen::File(file) => file.resolver(&plan, access),
-        Chosen::Bundle(bundle) => bundle.resolver(&plan),
-        Chosen::Profile(profile) => profile.resolver(&plan),
-    };
-    Ok((chosen, plan, resolver))
+/// What somebody chose, and its plan.
+async fn plan(choice: &PlanChoice, access: &Access) -> Result<(Chosen, MountPlan), Exit> {
+    let chosen = load::chosen(&load::choice(choice), access, PrepareOptions::default()).await?;
+    let plan = load::plan(&chosen)?;
+    Ok((chosen, plan))
 }
 
 async fn toolbox(choice: &PlanChoice, access: &Access) -> Result<Toolbox, Exit> {
-    let (_, plan, resolver) = plan(choice, access).await?;
+    let (chosen, plan) = plan(choice, access).await?;
+    let resolver = chosen.resolver(&plan, access);
     let toolbox = toolbox::tools(&plan, access, resolver).await.map_err(|error| {
         render::error(&error, None);
         Exit::Failure

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use amplifier_app::CancelToken;
 use amplifier_app::approval::Grant;
 use amplifier_app::compact::compact;
 use amplifier_app::modes::Mode;
-use amplifier_app::{CancelToken, providers};
 use serde_json::Value;
 
 use crate::chat::markdown::literal;
@@ -59,13 +59,14 @@ impl Chat {
             self.table(&rows);
             return Next::Prompt;
         }
-        let mut plan = self.seat.opened.session.coordinator().plan().clone();
-        if let Err(error) = providers::prefer(&mut plan, name) {
-            let hint = "`amplifier provider list` shows the providers that are built in";
-            self.fault(&error, Some(hint.to_owned()));
-            return Next::Prompt;
+        match self.seat.with_provider(name, format!("from now on `{name}` is asked")) {
+            Ok(to) => Next::Go(Box::new(to)),
+            Err(error) => {
+                let hint = "`amplifier provider list` shows the providers that are built in";
+                self.fault(&error, Some(hint.to_owned()));
+                Next::Prompt
+            }
         }
-        Next::Go(Box::new(self.seat.with_provider(plan, format!("from now on `{name}` is asked"))))
     }
 
     pub(super) async fn bundle(&mut self, reference: &str) -> Next {

@@ -62,7 +62,7 @@ fn elsewhere(reference: &str, scope: Scope, access: &Access) -> Option<String> {
 
 /// The folder that relative paths of a project's settings start from.
 fn project(scope: Scope, access: &Access) -> Option<PathBuf> {
-    let file = load::settings_files(access).path(scope).ok()?;
+    let file = access.settings_files().path(scope).ok()?;
     Some(file.parent()?.parent()?.to_path_buf())
 }
 

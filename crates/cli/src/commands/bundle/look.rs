@@ -84,7 +84,7 @@ fn about(bundle: &PreparedBundle) -> Value {
 
 fn as_json(notice: &Notice) -> Value {
     json!({
-        "severity": load::weight(notice.severity),
+        "severity": load::weight(notice.severity).label(),
         "at": notice.place.as_ref().map(ToString::to_string),
         "message": notice.message,
         "hint": notice.hint,
@@ -186,7 +186,7 @@ pub async fn validate(args: &ValidateBundleArgs, access: &Access) -> Exit {
         render::json(&json!({"passed": passed, "problems": problems, "notices": notices}));
     } else {
         for (severity, text) in &told {
-            render::out(&format!("{}: {text}", load::weight(*severity)));
+            render::out(&format!("{}: {text}", load::weight(*severity).label()));
         }
         if told.iter().all(|(severity, _)| *severity != Severity::Error) {
             problems.iter().for_each(|problem| render::out(&format!("error: {problem}")));

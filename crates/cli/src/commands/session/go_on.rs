@@ -3,10 +3,10 @@
 use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;
 
+use amplifier_app::choice::Choice;
 use amplifier_app::library::Access;
 use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
 use amplifier_app::store::SessionStore;
-use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
 
 use super::tell::{lines, minute};
@@ -136,21 +136,16 @@ fn announce(found: &Listed) {
 
 /// Names what the session was started from, so that it is taken as it is now.
 fn take_origin(start: &mut StartArgs, found: &Listed) {
-    let Some(origin) = &found.metadata.bundle else {
-        Remark::note("nobody wrote down what this session was started from; it keeps its plan").tell();
-        return;
+    let (bundle, profile, plan) = match Choice::of_origin(&found.metadata) {
+        Some(Choice::Bundle(reference)) => (Some(reference), None, None),
+        Some(Choice::Profile(id)) => (None, Some(id), None),
+        Some(Choice::Plan(path)) => (None, None, Some(path)),
+        Some(Choice::Nothing) | None => {
+            Remark::note("nobody wrote down what this session was started from; it keeps its plan").tell();
+            return;
+        }
     };
-    // A path is relative to the folder the session was started in.
-    let there = found.metadata.working_dir.as_ref().map(|dir| dir.join(&origin.reference));
-    let path = there.filter(|path| path.exists()).map(|path| path.display().to_string());
-    let reference = path.unwrap_or_else(|| origin.reference.clone());
-    let mut choice = PlanChoice { bundle: None, profile: None, plan: None };
-    match origin.kind {
-        OriginKind::Bundle => choice.bundle = Some(reference),
-        OriginKind::Profile => choice.profile = Some(reference),
-        OriginKind::Plan => choice.plan = Some(reference.into()),
-    }
-    start.choice = choice;
+    start.choice = PlanChoice { bundle, profile, plan };
 }
 
 /// The last words, for whoever goes on.

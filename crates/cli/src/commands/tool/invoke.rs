@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use amplifier_app::approval::Asker;
 use amplifier_app::invoke::{self, InvokeError};
 use amplifier_app::library::Access;
-use amplifier_app::open::{OpenRequest, OpenSession, Which, open};
+use amplifier_app::open::{OpenSession, Which};
+use amplifier_app::start::{Ports, Start};
 use amplifier_app::{CancelLevel, Strictness};
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::tool::ToolResult;
@@ -15,8 +16,7 @@ use tokio::sync::Notify;
 use crate::args::{Form, ToolInvokeArgs};
 use crate::ask::Terminal;
 use crate::attend::{Attendant, attend};
-use crate::commands::load::Chosen;
-use crate::commands::{profile, start};
+use crate::commands::{load, start};
 use crate::exit::Exit;
 use crate::input;
 use crate::render::{self, Remark};
@@ -142,32 +142,17 @@ async fn called(
 }
 
 async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Exit> {
-    let (chosen, plan, resolver) = super::plan(&args.choice, &access).await?;
-    let prompt = match &chosen {
-        Chosen::File(_) => None,
-        Chosen::Bundle(bundle) => Some(bundle.prompt()),
-        Chosen::Profile(prepared) => Some(prepared.prompt().map_err(|fault| profile::refuse(&fault))?),
-    };
+    let (chosen, plan) = super::plan(&args.choice, &access).await?;
+    let parts = chosen.parts(&plan, &access).map_err(|error| load::refuse_choice(&error))?;
     let display = Arc::new(render::Stderr);
     let person = || Terminal::find(access.base.clone()).map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
     let person = if args.approve.is_none() { person() } else { None };
-    let approval = start::answering(args.approve, &access, person, display.clone());
-    let request = OpenRequest {
-        home: access.home,
-        which: Which::New(Box::new(plan)),
-        working_dir: access.base,
-        strictness: Strictness::Lenient,
-        environment: access.environment,
-        approval: Some(approval),
-        display: Some(display),
-        tap: None,
-        prompt,
-        resolver,
-        lock: chosen.lock(),
-        origin: None,
-        cancel: access.cancel,
-    };
-    open(request).await.map_err(|error| start::refuse_to_open(&error))
+    // The end of the call tells that a policy refused it.
+    let approval = start::approvals(args.approve, &access, person, display.clone()).silent();
+    let ports = Ports { approval: Some(Arc::new(approval)), display: Some(display), tap: None };
+    let which = Which::New(Box::new(plan));
+    let start = Start { access, which, parts, before: None, strictness: Strictness::Lenient };
+    start.open(ports).await.map_err(|error| start::refuse_to_open(&error))
 }
 
 /// What is not there may be what was wanted; that a provider is not, is no news: no model is asked.

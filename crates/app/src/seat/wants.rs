@@ -1,10 +1,12 @@
-//! What a chat wants of a session that it opens again, and whether it got it: a session that only opened is not yet the one
+//! What somebody wants of a session that is opened again, and whether it is so: a session that only opened is not yet the one
 //! that was asked for.
 
-use amplifier_app::open::OpenSession;
-use amplifier_app::{LoadEntry, LoadOutcome, providers};
+use amplifier_core::report::{LoadEntry, LoadOutcome};
 use amplifier_protocol::module_info::ModuleKind;
 use serde_json::Value;
+
+use crate::open::OpenSession;
+use crate::providers;
 
 /// What must be so when a session is open again; else it goes on as it was.
 pub(super) enum Wants {
