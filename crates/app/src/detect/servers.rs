@@ -51,6 +51,8 @@ pub(super) struct Server {
     /// What its provider says about itself.
     pub(super) info: ProviderInfo,
     pub(super) found: Result<Detected, String>,
+    /// Whether the place that somebody names for it cannot be one.
+    pub(super) is_broken: bool,
 }
 
 struct Candidate {
@@ -103,8 +105,10 @@ async fn ask(
     let config = patience(places.patience).into_iter().chain([("base_url", json!(place))]);
     hasty.config = config.map(|(key, value)| (key.to_owned(), value)).collect();
     let looked = Looked::at(vec![hasty], environment, Tape::Offered).await?;
-    let (info, found) = match looked.first() {
-        Err(reason) => (ProviderInfo::default(), Err(reason)),
+    let mounted = looked.first();
+    let is_broken = mounted.is_err();
+    let (info, found) = match mounted {
+        Err(reason) => (ProviderInfo::default(), Err(format!("`{variable}` names no place: {reason}"))),
         Ok(provider) => {
             let info = provider.info();
             let text = |key: &str| info.defaults.get(key).and_then(Value::as_str);
@@ -122,7 +126,7 @@ async fn ask(
         }
     };
     looked.close().await;
-    Ok(Server { name, module, info, found })
+    Ok(Server { name, module, info, found, is_broken })
 }
 
 /// The provider's usual model where the server has it, else the first it has.
