@@ -18,11 +18,14 @@ mod progress;
 mod question;
 mod render;
 mod stop;
+mod typed;
+mod voice;
 
 use amplifier_app::env::{self, Environment};
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
 use render::{Manner, Palette, Remark, Tone};
+use typed::Flags;
 
 fn main() -> ExitCode {
     if is_version_asked() {
@@ -94,7 +97,7 @@ fn manner(args: &Args) -> Manner {
         Some(ask) if ask.verbose => Tone::Verbose,
         _ => Tone::Usual,
     };
-    Manner { tone, palette }
+    Manner { tone, palette, flags: Flags::of(args.home.as_deref(), args.cwd.as_deref()) }
 }
 
 fn run(args: Args) -> Exit {

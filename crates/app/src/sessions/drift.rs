@@ -7,6 +7,7 @@ use amplifier_core::canonical::plan_hash;
 use amplifier_protocol::event::{OriginKind, SessionOrigin};
 use amplifier_protocol::mount_plan::MountPlan;
 
+use crate::files::is_handed_over;
 use crate::library::Access;
 use crate::prepare::{PlanFile, PrepareOptions, prepare_bundle};
 use crate::profiles::{self, ProfileError, ProfileId};
@@ -37,6 +38,10 @@ pub fn origin(kind: OriginKind, reference: &str, plan: &MountPlan) -> SessionOri
 /// environment afterwards, as after every look at a plan.
 pub async fn drift(origin: &SessionOrigin, kept: &PromptParts, access: &Access) -> Drift {
     let Some(then) = &origin.plan_hash else { return Drift::Unknown };
+    // What was piped in then is not there any more.
+    if origin.kind == OriginKind::Plan && is_handed_over(Path::new(&origin.reference)) {
+        return Drift::Unknown;
+    }
     let (plan, parts) = match given_now(origin, access).await {
         Err(reason) => return Drift::Gone(reason),
         Ok(given) => given,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use amplifier_bundle::notice::{Notice, Severity};
 use amplifier_bundle::origin::Place;
 use amplifier_bundle::yaml::YamlError;
+use amplifier_protocol::run::RunPlace;
 
 use super::files::Scope;
 use crate::files::FileError;
@@ -104,11 +105,20 @@ impl SettingsError {
         Some(hint.to_owned())
     }
 
-    /// Everything that is wrong, each with its line and a caret, when that is why.
-    pub fn complaints(&self) -> Vec<String> {
+    /// Everything that is wrong, when that is why.
+    pub fn complaints(&self) -> &[Notice] {
         match self {
-            Self::Invalid(notices) => notices.iter().map(Notice::render).collect(),
-            _ => Vec::new(),
+            Self::Invalid(notices) => notices,
+            _ => &[],
+        }
+    }
+
+    /// Where in a file the cause lies.
+    pub fn place(&self) -> Option<RunPlace> {
+        match self {
+            Self::Yaml(error) | Self::Broken { error, .. } => Some((&error.place).into()),
+            Self::Unsafe { place, .. } => Some(place.into()),
+            _ => None,
         }
     }
 

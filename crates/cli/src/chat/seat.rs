@@ -333,7 +333,7 @@ pub struct Farewell {
 
 impl Farewell {
     fn with_way_back(id: &SessionId, problems: Vec<String>) -> Self {
-        Self { hint: Some(format!("go on with: amplifier resume {id}")), problems }
+        Self { hint: Some(format!("go on with: amplifier{} resume {id}", crate::render::flags())), problems }
     }
 
     /// That of a session in which nothing was said.

@@ -7,11 +7,12 @@ use amplifier_app::bundles;
 use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, find_home};
-use amplifier_app::prepare::{self, BundleFault, PlanFile, PrepareOptions, PreparedBundle};
+use amplifier_app::prepare::{self, BundleFault, PlanFile, PrepareError, PrepareOptions, PreparedBundle};
 use amplifier_app::profiles::PreparedProfile;
 use amplifier_app::settings::{Settings, SettingsError, SettingsFiles, Target};
-use amplifier_app::{BundleLock, Notice, Severity};
+use amplifier_app::{BundleLock, Notice, Place, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
+use amplifier_protocol::run::RunPlace;
 
 use super::profile;
 use crate::args::PlanChoice;
@@ -78,10 +79,9 @@ pub fn settings_files(access: &Access) -> SettingsFiles {
 
 /// Tells why settings cannot be used.
 pub fn refuse_settings(error: &SettingsError) -> Exit {
-    let complaints = error.complaints();
-    complaints.iter().for_each(|complaint| Remark::error(complaint.to_string()).tell());
-    if complaints.is_empty() {
-        render::error(error, error.hint().as_deref());
+    error.complaints().iter().for_each(complain);
+    if error.complaints().is_empty() {
+        Remark::of(error).maybe_hint(error.hint()).at(error.place()).tell();
     }
     for line in error.excerpt().iter().flat_map(|excerpt| excerpt.lines()) {
         render::note(&format!("  {line}"));
@@ -156,12 +156,12 @@ pub fn refuse(fault: &BundleFault) -> Exit {
 fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
     if let BundleFault::Load(error) = fault {
         let complaints = prepare::complaints(error);
-        complaints.iter().for_each(|complaint| Remark::error(complaint.to_string()).tell());
+        complaints.iter().for_each(complain);
         if !complaints.is_empty() {
             return Exit::Usage;
         }
     }
-    render::error(fault, hint);
+    Remark::of(fault).maybe_hint(hint.map(str::to_owned)).at(fault.place()).tell();
     if let BundleFault::Load(error) = fault {
         for excerpt in prepare::rendered(error) {
             excerpt.lines().for_each(|line| render::note(&format!("  {line}")));
@@ -172,6 +172,22 @@ fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
         fault if fault.is_failure() => Exit::Failure,
         _ => Exit::Usage,
     }
+}
+
+/// Tells something that keeps a file from being used, with the line it is in.
+fn complain(notice: &Notice) {
+    let place = notice.place.as_ref();
+    Remark::error(notice.to_string())
+        .excerpt(place.and_then(Place::excerpt))
+        .maybe_hint(notice.hint.clone())
+        .at(place.map(RunPlace::from))
+        .tell();
+}
+
+/// Tells why there is no plan.
+pub fn refuse_plan(error: &PrepareError) -> Exit {
+    Remark::of(error).maybe_hint(error.hint().map(str::to_owned)).at(Some(error.place())).tell();
+    Exit::Usage
 }
 
 /// Tells what is worth telling about a bundle that is ready.
@@ -223,10 +239,7 @@ impl Chosen {
                     access.environment.learn(file.plain());
                     Ok(Self::File(Box::new(file)))
                 }
-                Err(error) => {
-                    render::error(&error, error.hint());
-                    Err(Exit::Usage)
-                }
+                Err(error) => Err(refuse_plan(&error)),
             };
         }
         if let Some(id) = &choice.profile {
@@ -258,10 +271,7 @@ impl Chosen {
                     warnings.for_each(|check| render::aside(&file.describe(check)));
                     Ok(plan)
                 }
-                Err(error) => {
-                    render::error(&error, error.hint());
-                    Err(Exit::Usage)
-                }
+                Err(error) => Err(refuse_plan(&error)),
             },
             Self::Bundle(bundle) => {
                 tell(bundle);

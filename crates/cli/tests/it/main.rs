@@ -55,7 +55,10 @@ mod run;
 mod run_events;
 mod run_failures;
 mod run_flags;
+mod run_hints;
 mod run_lines;
+#[cfg(target_os = "linux")]
+mod run_pipes;
 mod run_terminal;
 #[cfg(target_os = "linux")]
 mod sandbox;
