@@ -22,6 +22,8 @@ mod chat_honest;
 mod chat_keys;
 mod chat_sessions;
 mod chat_stops;
+#[cfg(target_os = "linux")]
+mod clock;
 mod config;
 mod connecting;
 mod credentials;
