@@ -144,7 +144,8 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
         }
     }
     let empty = empty.iter().map(|(id, bytes)| Note::Empty(id, *bytes));
-    let notes: Vec<_> = looked.iter().map(|(metadata, used)| Note::Found(metadata, *used)).chain(empty).collect();
+    let notes: Vec<_> =
+        looked.iter().map(|(metadata, used)| Note::Found(metadata, *used)).chain(empty).collect();
     index.note(&notes);
     if Index::is_wasteful(contents.lines() + notes.len(), names.matches('/').count()) {
         // What a file has too much costs a list time, and is no reason to fail.

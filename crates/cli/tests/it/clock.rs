@@ -24,7 +24,8 @@ int clock_gettime(clockid_t id, struct timespec *time) {
 fn shim(desk: &Desk) -> PathBuf {
     let (source, library) = (desk.path("clock.c"), desk.path("clock.so"));
     std::fs::write(&source, SHIM).unwrap();
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl").status();
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl").status();
     assert!(built.unwrap().success());
     library
 }

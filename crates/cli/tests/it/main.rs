@@ -37,6 +37,7 @@ mod hostile;
 mod init;
 mod keyring;
 mod kills;
+mod known_keys;
 mod llama;
 mod llama_vendors;
 mod module;
