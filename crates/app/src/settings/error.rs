@@ -8,7 +8,7 @@ use amplifier_bundle::yaml::YamlError;
 use amplifier_protocol::run::RunPlace;
 
 use super::files::Scope;
-use crate::files::FileError;
+use crate::files::{FileError, NO_ROOM};
 
 /// Why settings cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,7 @@ impl SettingsError {
             }
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
             Self::Busy { .. } => "wait for the other process, or end it",
+            Self::File(error) if error.cure() == Some(NO_ROOM) => NO_ROOM,
             // Settings of a project are in no home: another one would not help.
             Self::File(error) if error.action == "read" => {
                 "make the file readable for you, or move it away; settings are not needed to run"
