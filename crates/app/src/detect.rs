@@ -134,11 +134,13 @@ pub async fn why_not(spec: &ModuleSpec, environment: &Environment) -> Result<Opt
     Ok(reason)
 }
 
-/// The provider to ask when nobody names one: the first whose variables are set, else a server on this machine.
+/// The provider to ask when nobody names one: the first whose variables are set, else a server on this machine. One whose
+/// variables are set to something that cannot work is told, not passed over.
 pub async fn detect(environment: &Environment, places: &Places) -> Result<Detected, DetectError> {
     let mut missed = Vec::new();
     let specs = BY_VARIABLE.map(|id| ModuleSpec::new(ModuleId::fixed(id)));
     let looked = Looked::at(specs.to_vec(), environment, Tape::Hidden).await?;
+    let broken = looked.broken();
     let first = looked.outcomes().find_map(|(module, outcome)| match outcome {
         Ok(provider) => Some((module, provider)),
         Err(reason) => {
@@ -151,12 +153,16 @@ pub async fn detect(environment: &Environment, places: &Places) -> Result<Detect
         Detected { spec: ModuleSpec::new(module), reason }
     });
     looked.close().await;
+    if let Some(reason) = broken {
+        return Err(DetectError::Broken { reason });
+    }
     if let Some(found) = found {
         return Ok(found);
     }
     for server in servers::look(places, environment).await? {
         match server.found {
             Ok(found) => return Ok(found),
+            Err(reason) if server.is_broken => return Err(DetectError::Broken { reason }),
             Err(reason) => missed.push(Missed { what: server.name.to_owned(), reason }),
         }
     }
@@ -229,6 +235,17 @@ impl Looked {
             };
             (entry.module.clone(), outcome)
         })
+    }
+
+    /// What is wrong with one that is set up, before the first that can be used. Whoever lacks something is not meant.
+    fn broken(&self) -> Option<String> {
+        let wanted = &self.0.coordinator().plan().providers;
+        let entries = self.0.report().modules.iter();
+        let mut entries = entries.filter(|entry| wanted.iter().any(|spec| spec.module == entry.module));
+        match &entries.find(|entry| !matches!(entry.outcome, LoadOutcome::Skipped { .. }))?.outcome {
+            LoadOutcome::Failed { error } => Some(error.clone()),
+            LoadOutcome::Mounted { .. } | LoadOutcome::Skipped { .. } => None,
+        }
     }
 
     /// The first of them.

@@ -3,13 +3,17 @@
 //! It decides nothing about the turn and prints nothing; `run` and the chat show the same words.
 
 use amplifier_core::contracts::{ContextError, TurnError};
+use amplifier_core::ledger::LimitReached;
 use amplifier_core::report::{LoadEntry, LoadOutcome};
 use amplifier_core::session::ExecuteError;
-use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::ids::{ModuleId, SessionId};
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind as Kind};
+use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::ModuleSpec;
 use amplifier_protocol::provider::ProviderInfo;
+use amplifier_protocol::spend::Unit;
 use amplifier_protocol::text::sanitize;
+use amplifier_protocol::usage::Usd;
 use serde_json::Value;
 use url::Url;
 
@@ -60,7 +64,8 @@ pub fn describe(error: &ExecuteError, opened: &OpenSession, doors: &Doors, front
             let asked = Asked::find(error, opened, doors);
             Failure { message: asked.message(error), hint: asked.hint(error, id, front) }
         }
-        ExecuteError::Turn(TurnError::Limit(_)) => plain(Some(limits(id, front))),
+        ExecuteError::Turn(TurnError::Limit(reached)) => plain(Some(limits(reached, id, front))),
+        ExecuteError::NoProviders { .. } => plain(Some(nobody_to_ask(opened))),
         ExecuteError::Turn(TurnError::Context(ContextError::DoesNotFit { .. })) => {
             plain(Some(too_long(id, front)))
         }
@@ -88,18 +93,52 @@ pub fn cure(entry: &LoadEntry) -> Option<String> {
                 .to_owned(),
         );
     }
-    let config = format!("`amplifier module info {id}` shows its config");
-    (error.contains("rejected its config") && catalog::module(id.as_str()).is_some()).then_some(config)
+    (error.contains("rejected its config") && catalog::module(id.as_str()).is_some()).then(|| config_of(id))
 }
 
-fn limits(id: &SessionId, front: Front) -> String {
-    let sets = "`--max-cost` and `session.limits` of the plan set limits";
-    match front {
-        Front::Shell => {
-            format!("{sets}; `amplifier run --resume {id} --continue` goes on under a higher one")
-        }
-        Front::Chat => format!("{sets}; `amplifier resume {id}` goes on under a higher one"),
+/// What a module may be configured with is told there.
+pub(crate) fn config_of(id: &ModuleId) -> String {
+    format!("`amplifier module info {id}` shows its config")
+}
+
+/// Whom to ask instead, or what to mend.
+fn nobody_to_ask(opened: &OpenSession) -> String {
+    let of_provider = |entry: &&LoadEntry| entry.kind == ModuleKind::Provider;
+    let cured = opened.session.report().modules.iter().filter(of_provider).find_map(cure);
+    cured.unwrap_or_else(|| {
+        "`amplifier provider list` shows which providers can be used; `--provider NAME` asks one of them"
+            .to_owned()
+    })
+}
+
+/// The command that goes on after a limit was reached.
+fn limits(reached: &LimitReached, id: &SessionId, front: Front) -> String {
+    let go_on = match front {
+        Front::Shell => format!("amplifier run --resume {id} --continue"),
+        Front::Chat => format!("amplifier resume {id}"),
+    };
+    // What an agent of the session may do stands in its own plan, out of reach of a flag.
+    if reached.session_id != *id {
+        return format!(
+            "`session.limits` of its plan sets the limit of `{}`; `{go_on}` goes on",
+            reached.session_id
+        );
     }
+    // What was used counts on, so less would be reached at once.
+    let most = reached.limit.max(reached.used.saturating_add(reached.asked)).saturating_mul(2);
+    let set = |key: &str, most: u64| format!("--set session.limits.{key}={most}");
+    let higher = match reached.unit {
+        Unit::CostNanos => format!("--max-cost {}", Usd::from_nanos(most)),
+        Unit::WallMillis => set("wall_seconds", most.div_ceil(1000)),
+        Unit::Tokens => set("tokens", most),
+        Unit::Steps => set("steps", most),
+        Unit::ToolCalls => set("tool_calls", most),
+        Unit::Spawns => set("spawns", most),
+        Unit::InjectedTokens => set("injected_tokens", most),
+        Unit::SpawnDepth => set("spawn_depth", most),
+        Unit::SpawnWidth => set("spawn_width", most),
+    };
+    format!("`{go_on} {higher}` goes on under a higher limit")
 }
 
 fn too_long(id: &SessionId, front: Front) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Every error names what was attempted and where. What is written is other files' business.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -42,6 +42,53 @@ impl FileError {
             _ => None,
         }
     }
+}
+
+/// Opens a file to read it. Opening a pipe waits until somebody writes, and a device may have no end: neither is taken for a
+/// file. Only what was handed over open already may be a pipe, such as `/dev/stdin` and the `<(…)` of a shell.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    refuse_special(path, &std::fs::metadata(path)?)?;
+    File::open(path)
+}
+
+/// Refuses what is neither a file nor a folder, nor a pipe that was handed over.
+pub(crate) fn refuse_special(path: &Path, about: &Metadata) -> io::Result<()> {
+    match special(about) {
+        None => Ok(()),
+        Some(PIPE) if is_handed_over(path) => Ok(()),
+        Some(what) => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what} and no file"))),
+    }
+}
+
+/// Whether a path stands for what this process was started with, and not for a place on the disk.
+pub fn is_handed_over(path: &Path) -> bool {
+    let is_numbered = |folder: &str| path.parent() == Some(Path::new(folder));
+    path == Path::new("/dev/stdin") || is_numbered("/dev/fd") || is_numbered("/proc/self/fd")
+}
+
+/// Whether a path stands for standard input.
+pub fn is_standard_input(path: &Path) -> bool {
+    is_handed_over(path) && path.file_name().is_some_and(|name| name == "stdin" || name == "0")
+}
+
+const PIPE: &str = "a pipe";
+
+/// What something is that is neither a file nor a folder.
+#[cfg(unix)]
+fn special(about: &Metadata) -> Option<&'static str> {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = about.file_type();
+    match () {
+        () if kind.is_fifo() => Some(PIPE),
+        () if kind.is_socket() => Some("a socket"),
+        () if kind.is_char_device() || kind.is_block_device() => Some("a device"),
+        () => None,
+    }
+}
+
+#[cfg(not(unix))]
+fn special(about: &Metadata) -> Option<&'static str> {
+    (!about.is_file() && !about.is_dir()).then_some("a device")
 }
 
 /// Whether a file may not even be read.

@@ -13,6 +13,7 @@ mod lease;
 mod line;
 mod lines;
 mod peek;
+mod pieces;
 mod recover;
 mod secrets;
 mod sink;
@@ -32,12 +33,14 @@ pub use lines::{MAX_LINE, RecordReader};
 pub use peek::{Peek, Peeker};
 pub use recover::{Reach, Repair, Verified, verify};
 pub(crate) use recover::{reach, settle, was_cut};
+pub(crate) use secrets::HideSecrets;
 pub use secrets::Secrets;
 
 use crate::files::{FileError, create_private_dir, private, sweep_temps};
 use crate::paths::SessionFolder;
 use error::refusal;
 use index::Entry;
+use pieces::Pieces;
 use sink::{Batch, Sink};
 
 /// Beyond this, lines are handed to the operating system without waiting for a sync.
@@ -53,6 +56,7 @@ const FULL_BYTES: usize = 16 * 1024 * 1024;
 pub struct FileJournal {
     shared: Arc<Shared>,
     secrets: Secrets,
+    pieces: Pieces,
 }
 
 /// How far a journal is durable, as long as it is open.
@@ -121,7 +125,7 @@ impl FileJournal {
             unnamed: true,
         };
         let shared = Arc::new(Shared::new(sink, recovered.last_seq));
-        Ok((Self { shared, secrets: Secrets::default() }, opened))
+        Ok((Self { shared, secrets: Secrets::default(), pieces: Pieces::default() }, opened))
     }
 
     /// The same journal, which writes none of these values down.
@@ -144,8 +148,10 @@ impl FileJournal {
 #[async_trait]
 impl Journal for FileJournal {
     fn append(&self, record: &Record) -> Result<(), JournalError> {
-        let body = line::body_text(&record.body).map_err(|error| refusal(&error))?;
-        let body = self.secrets.hide(&record.body, body).map_err(|error| refusal(&error))?;
+        let hidden = self.pieces.hide(&record.body, &self.secrets);
+        let said = hidden.as_ref().unwrap_or(&record.body);
+        let body = line::body_text(said).map_err(|error| refusal(&error))?;
+        let body = self.secrets.hide(said, body).map_err(|error| refusal(&error))?;
         let (body, blobs) = fold::fold(body);
         let line = line::write(record, &body);
         let waiting = {

@@ -58,6 +58,7 @@ pub mod words;
 pub use amplifier_bundle::explain::Setting;
 pub use amplifier_bundle::mention::{FailedMention, Speaker};
 pub use amplifier_bundle::notice::{Notice, Severity, Strictness as BundleStrictness};
+pub use amplifier_bundle::origin::Place;
 pub use amplifier_bundle::tree::{Tree, TreeFile, TreeOutcome, tree};
 pub use amplifier_core::cancel::{CancelLevel, CancelToken};
 pub use amplifier_core::canonical::{PlanHash, plan_hash};

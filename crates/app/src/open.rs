@@ -12,7 +12,6 @@ use amplifier_core::contracts::{
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_core::ledger::EARLIER;
 use amplifier_core::loader::Loader;
-use amplifier_core::redact::names_a_secret;
 use amplifier_core::session::{Session, SessionBuilder, Strictness};
 use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::event::{SessionDescribed, SessionOrigin};
@@ -32,7 +31,7 @@ use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::journal::{DurableMark, FileJournal, Owner, Repair, Secrets};
+use crate::journal::{DurableMark, FileJournal, HideSecrets, Owner, Repair, Secrets};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{PromptParts, PromptedContext, SystemPrompt};
@@ -235,16 +234,6 @@ struct Standing {
     origin: Option<SessionOrigin>,
 }
 
-/// The keys that are known here: those that modules may ask for, those that stand in plain text, and those that the
-/// providers of the plan name.
-fn secrets(plan: &MountPlan, environment: &Environment) -> Secrets {
-    let named = plan.providers.iter().flat_map(|entry| &entry.config);
-    let named = named.filter(|(key, _)| names_a_secret(key)).filter_map(|(_, value)| value.as_str());
-    let variables = named.filter_map(|text| text.trim().strip_prefix("${")?.strip_suffix('}'));
-    let values = variables.filter_map(|name| environment.get(name.split(':').next().unwrap_or(name)));
-    Secrets::new(values.chain(environment.known_secrets()))
-}
-
 /// Gives a session its journal, its capabilities and its prompt, and opens it.
 async fn furnish(
     mut builder: SessionBuilder,
@@ -255,7 +244,8 @@ async fn furnish(
 ) -> Result<OpenSession, AppError> {
     let owner = Owner::this_process("amplifier", SystemClock::default().now());
     let (journal, opened) = kept.take(owner)?;
-    let journal = journal.hiding(secrets(&kept.plan, &surroundings.environment));
+    let secrets = Secrets::of(&kept.plan, &surroundings.environment);
+    let journal = journal.hiding(secrets.clone());
     let Kept { id, plan, folder, parts, is_new, .. } = kept;
     let begun = Begun(is_new.then(|| folder.clone()));
     let mut rebuilt = false;
@@ -279,6 +269,7 @@ async fn furnish(
     let (door, durable) = (Arc::new(Door::default()), journal.mark());
     builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
+        .capability("secrets.hide", Capability::Call(Arc::new(HideSecrets(secrets))))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
     // The disk is waited for while modules mount: nobody has been promised anything yet.
@@ -363,6 +354,11 @@ impl OpenSession {
         let kept = Kept::find(store, id.clone(), None, None)?.under_its_lock()?;
         let origin = store.metadata(id).ok().and_then(|metadata| metadata.bundle);
         Ok(Keeps { prompt: kept.parts, lock: kept.lock, origin })
+    }
+
+    /// The keys that it knows, for whoever writes something down beside its journal.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of(self.session.coordinator().plan(), self.environment())
     }
 
     /// Where its variables come from.

@@ -1,6 +1,5 @@
 //! From a file to a checked mount plan, and from a bundle to one (`prepare/bundle.rs`). No module is loaded here.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +8,11 @@ use amplifier_core::contracts::ModuleSourceResolver;
 use amplifier_core::validate::{Check, MountPlanValidator, Severity, Validation};
 use amplifier_protocol::locate::{Position, locate_nearest};
 use amplifier_protocol::mount_plan::{MountPlan, PlanError};
+use amplifier_protocol::run::RunPlace;
 use serde_json::Value;
 
 use crate::credentials::{self, Credentials, Hidden};
+use crate::files::open_regular;
 use crate::library::Access;
 use crate::open;
 use crate::plain::{self, Plain};
@@ -76,6 +77,8 @@ pub enum PrepareError {
     Invalid {
         /// One line for each failed check, with its place.
         problems: Vec<String>,
+        /// The place of the first.
+        place: RunPlace,
     },
     /// The plan passed its checks and still cannot be read.
     #[error("plan file `{}` cannot be read as a mount plan", path.display())]
@@ -89,6 +92,18 @@ pub enum PrepareError {
 }
 
 impl PrepareError {
+    /// Where it is, as exactly as that is known.
+    pub fn place(&self) -> RunPlace {
+        let file = |path: &Path| RunPlace { file: path.display().to_string(), line: None, column: None };
+        match self {
+            Self::Read { path, .. } | Self::TooLarge { path } | Self::Plan { path, .. } => file(path),
+            Self::Json { path, line, column, .. } => {
+                RunPlace { line: Some(*line), column: Some(*column), ..file(path) }
+            }
+            Self::Invalid { place, .. } => place.clone(),
+        }
+    }
+
     /// What the person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -97,6 +112,9 @@ impl PrepareError {
             }
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory => {
                 Some("a plan is a file; a folder that holds a bundle is given with `--bundle`")
+            }
+            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
+                Some("name a file; a plan may also be piped in with `--plan /dev/stdin`")
             }
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
                 Some("save the file as UTF-8")
@@ -118,8 +136,9 @@ impl PlanFile {
     pub fn read(path: &Path) -> Result<Self, PrepareError> {
         let failed = |source| PrepareError::Read { path: path.to_owned(), source };
         let mut text = String::new();
-        // What a file says about its length is no bound: a device has none.
-        let read = File::open(path).and_then(|file| file.take(MAX_PLAN_BYTES + 1).read_to_string(&mut text));
+        // What a file says about its length is no bound: a pipe has none.
+        let read =
+            open_regular(path).and_then(|file| file.take(MAX_PLAN_BYTES + 1).read_to_string(&mut text));
         if text.len() as u64 > MAX_PLAN_BYTES {
             return Err(PrepareError::TooLarge { path: path.to_owned() });
         }
@@ -161,9 +180,11 @@ impl PlanFile {
     /// The typed plan, if it passed its checks.
     pub fn plan(&self) -> Result<MountPlan, PrepareError> {
         if !self.validation.passed() {
-            return Err(PrepareError::Invalid {
-                problems: self.validation.errors().map(|c| self.describe(c)).collect(),
-            });
+            let problems = self.validation.errors().map(|check| self.describe(check)).collect();
+            let at = self.validation.errors().next().and_then(|check| self.position(check));
+            let (line, column) = at.map(|at| (at.line, at.column)).unzip();
+            let place = RunPlace { file: self.path.display().to_string(), line, column };
+            return Err(PrepareError::Invalid { problems, place });
         }
         let mut plan = MountPlan::read(&self.value)
             .map_err(|source| PrepareError::Plan { path: self.path.clone(), source })?;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use amplifier_protocol::run::RunPlace;
 use serde_json::Value;
 
 use crate::home::starred;
@@ -107,6 +108,13 @@ impl fmt::Display for Place {
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<&Place> for RunPlace {
+    fn from(place: &Place) -> Self {
+        let known = |number: u32| usize::try_from(number).ok().filter(|_| place.line > 0);
+        Self { file: place.file.name.clone(), line: known(place.line), column: known(place.column) }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::stop::{Stop, Stops};
 mod approve;
 mod calls;
 mod complete;
+mod discreet;
 mod draft;
 mod editor;
 mod highlight;
@@ -104,7 +105,8 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         home: seat.home().clone(),
         scope: seat.scope(),
     };
-    let input = match Input::open(face, Setup { history, completion, colour }) {
+    let input = match Input::open(face, Setup { history, secrets: seat.opened.secrets(), completion, colour })
+    {
         Ok(input) => input,
         Err(error) => return leave_unread(seat, &error).await,
     };

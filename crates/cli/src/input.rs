@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub enum InputError {
     #[error("nothing was asked")]
     Nothing,
+    #[error("the plan is read from standard input, and no prompt is given beside it")]
+    Taken,
     #[error("the prompt on standard input is empty")]
     Empty,
     #[error("the prompt is empty")]
@@ -31,6 +33,7 @@ impl InputError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Nothing | Self::Empty | Self::EmptyPrompt => Some("give a prompt, or pipe one in"),
+            Self::Taken => Some("give the prompt as an argument, or the plan as a file"),
             Self::NotText { .. } => Some(
                 "convert text of another encoding, such as with `iconv -f LATIN1 -t UTF-8`; save what is no text to a file \
                  and ask the agent to look at that",
@@ -59,12 +62,30 @@ impl Asked {
     }
 }
 
+/// Whom standard input belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StandardInput {
+    /// Whoever asks.
+    Asker,
+    /// Somebody who reads it for another purpose.
+    Other,
+}
+
+/// The prompt that stands for standard input, as in other programs.
+const STANDARD_INPUT: &str = "-";
+
 /// The prompt of the command line with what was piped in, else standard input alone.
-pub async fn read(prompt: Option<String>) -> Result<Asked, InputError> {
+pub async fn read(prompt: Option<String>, owner: StandardInput) -> Result<Asked, InputError> {
+    let is_wanted = prompt.as_deref() == Some(STANDARD_INPUT);
+    let prompt = prompt.filter(|_| !is_wanted);
     if prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
         return Err(InputError::EmptyPrompt);
     }
-    if std::io::stdin().is_terminal() {
+    if owner == StandardInput::Other {
+        let prompt = prompt.ok_or(InputError::Taken)?;
+        return Ok(Asked { prompt, piped: None });
+    }
+    if std::io::stdin().is_terminal() && !is_wanted {
         let prompt = prompt.ok_or(InputError::Nothing)?;
         return Ok(Asked { prompt, piped: None });
     }

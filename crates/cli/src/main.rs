@@ -1,7 +1,9 @@
 //! `amplifier`: parses, calls `app`, renders. It decides nothing else.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
 mod args;
@@ -18,11 +20,14 @@ mod progress;
 mod question;
 mod render;
 mod stop;
+mod typed;
+mod voice;
 
 use amplifier_app::env::{self, Environment};
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
 use render::{Manner, Palette, Remark, Tone};
+use typed::Flags;
 
 fn main() -> ExitCode {
     if is_version_asked() {
@@ -39,6 +44,9 @@ fn main() -> ExitCode {
             // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
             let printed = error.print();
             if error.use_stderr() {
+                if has_loose_words(&error) {
+                    render::note("  hint: several words are one prompt when they stand in quotes");
+                }
                 return Exit::Usage.into();
             }
             drop(render::heard(printed));
@@ -55,6 +63,16 @@ fn main() -> ExitCode {
         return Exit::Usage.into();
     }
     render::ending(run(args)).into()
+}
+
+/// Whether somebody typed a prompt of several words without quotes.
+fn has_loose_words(error: &clap::Error) -> bool {
+    let word = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word,
+        _ => return false,
+    };
+    let takes_prompt = |word: OsString| word == "run" || word == "continue";
+    !word.starts_with('-') && std::env::args_os().skip(1).any(takes_prompt)
 }
 
 /// Tells where a flag belongs that stands before a command.
@@ -94,7 +112,7 @@ fn manner(args: &Args) -> Manner {
         Some(ask) if ask.verbose => Tone::Verbose,
         _ => Tone::Usual,
     };
-    Manner { tone, palette }
+    Manner { tone, palette, flags: Flags::of(args.home.as_deref(), args.cwd.as_deref()) }
 }
 
 fn run(args: Args) -> Exit {

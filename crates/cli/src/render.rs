@@ -1,13 +1,14 @@
 //! Everything that is printed. Answers go to standard output, everything else to standard error.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use amplifier_app::failure::Failure;
 use amplifier_app::{DisplayMessage, DisplaySystem, causes};
 use amplifier_protocol::hook::MessageLevel;
+use amplifier_protocol::run::RunPlace;
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -16,60 +17,31 @@ use crate::exit::Exit;
 use crate::harmless::plain;
 use crate::outlet::{Outlet, Way};
 use crate::page;
-
-/// How much is told beside the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tone {
-    /// Errors alone.
-    Quiet,
-    /// What the person should know.
-    #[default]
-    Usual,
-    /// Every step.
-    Verbose,
-}
-
-/// Whether colours may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Palette {
-    /// Where there is a terminal.
-    #[default]
-    Colors,
-    /// Everywhere.
-    Always,
-    /// Nowhere.
-    Plain,
-}
-
-/// How this process prints. There is one terminal, so there is one of these, set once before anything is printed.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Manner {
-    pub tone: Tone,
-    pub palette: Palette,
-}
-
-static MANNER: OnceLock<Manner> = OnceLock::new();
-/// Whether something could not be printed.
-static LOST: AtomicBool = AtomicBool::new(false);
-/// Whether something was printed that nobody reads any more.
-static UNREAD: AtomicBool = AtomicBool::new(false);
-/// The queue of a command that listens while it prints, and who is told when nobody reads any more.
-static QUEUE: OnceLock<(Outlet, Arc<Notify>)> = OnceLock::new();
-/// The errors that were told, for the summary that programs read.
-static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+use crate::voice::VOICE;
+pub use crate::voice::{Manner, Palette, Told, Tone};
 
 /// Says how this process prints. Only the first word counts.
 pub fn set_manner(manner: Manner) {
-    MANNER.get_or_init(|| manner);
+    VOICE.set_manner(manner);
 }
 
 pub fn tone() -> Tone {
-    MANNER.get().copied().unwrap_or_default().tone
+    VOICE.manner().tone
+}
+
+/// What a command needs behind its name to work where this process does.
+pub fn flags() -> &'static str {
+    VOICE.manner().flags.as_str()
+}
+
+/// A text whose commands work as they are printed.
+pub fn typed(text: &str) -> Cow<'_, str> {
+    VOICE.manner().flags.put_into(text)
 }
 
 /// Whether something that is shown on this stream may have colours.
 pub fn has_colors(stream: &impl IsTerminal) -> bool {
-    match MANNER.get().copied().unwrap_or_default().palette {
+    match VOICE.manner().palette {
         Palette::Colors => stream.is_terminal(),
         Palette::Always => true,
         Palette::Plain => false,
@@ -77,38 +49,38 @@ pub fn has_colors(stream: &impl IsTerminal) -> bool {
 }
 
 /// Every error that was told, in order.
-pub fn errors_told() -> Vec<String> {
-    ERRORS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+pub fn errors_told() -> Vec<Told> {
+    VOICE.told()
 }
 
 /// From now on what is printed waits in a queue, so that printing never blocks; see [`Outlet`]. Notifies when nobody reads
 /// standard output any more.
 pub fn queue(unread: Arc<Notify>) {
-    QUEUE.get_or_init(|| (Outlet::new(|way, bytes| drop(write(way, bytes))), unread));
+    VOICE.set_queue(|| Outlet::new(|way, bytes| drop(write(way, bytes))), unread);
 }
 
 /// Waits until the reader has taken so much that more can be printed. Blocks: it is the work that has to wait.
 pub fn wait_for_room() {
-    if let Some((outlet, _)) = QUEUE.get() {
+    if let Some(outlet) = VOICE.queue() {
         outlet.wait_for_room();
     }
 }
 
 /// Whether more can be printed without anybody having to wait.
 pub fn has_room() -> bool {
-    QUEUE.get().is_none_or(|(outlet, _)| outlet.has_room())
+    VOICE.queue().is_none_or(Outlet::has_room)
 }
 
 /// From now on nobody waits for a reader: what is going on has to end.
 pub fn let_go() {
-    if let Some((outlet, _)) = QUEUE.get() {
+    if let Some(outlet) = VOICE.queue() {
         outlet.let_go();
     }
 }
 
 /// Waits until everything is printed.
 pub async fn drained() {
-    if let Some((outlet, _)) = QUEUE.get() {
+    if let Some(outlet) = VOICE.queue() {
         outlet.drained().await;
     }
 }
@@ -127,6 +99,11 @@ pub fn line(text: &str) -> Result<(), Unread> {
     }
 }
 
+/// One line of our own words, with commands that work as they are printed.
+pub fn say(text: &str) {
+    out(&typed(text));
+}
+
 /// An answer that is whole already, or a piece of one, as it is.
 pub fn raw(bytes: impl Into<Vec<u8>>) -> Result<(), Unread> {
     print(Way::Answer, bytes.into())
@@ -143,9 +120,9 @@ pub fn raw_aside(text: String) {
 }
 
 fn print(way: Way, bytes: Vec<u8>) -> Result<(), Unread> {
-    let Some((outlet, _)) = QUEUE.get() else { return write(way, &bytes) };
+    let Some(outlet) = VOICE.queue() else { return write(way, &bytes) };
     outlet.push(way, bytes);
-    if UNREAD.load(Ordering::Relaxed) { Err(Unread) } else { Ok(()) }
+    if VOICE.is_unread() { Err(Unread) } else { Ok(()) }
 }
 
 fn write(way: Way, bytes: &[u8]) -> Result<(), Unread> {
@@ -170,14 +147,11 @@ pub fn heard(written: io::Result<()>) -> Result<(), Unread> {
     match written {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            UNREAD.store(true, Ordering::Relaxed);
-            if let Some((_, unread)) = QUEUE.get() {
-                unread.notify_one();
-            }
+            VOICE.is_left();
             Err(Unread)
         }
         Err(error) => {
-            if !LOST.swap(true, Ordering::Relaxed) {
+            if VOICE.lose() {
                 Remark::error(format!("standard output cannot be written: {error}")).tell();
             }
             Ok(())
@@ -187,14 +161,14 @@ pub fn heard(written: io::Result<()>) -> Result<(), Unread> {
 
 /// Whether something that should stand on standard output does not.
 pub fn has_lost_output() -> bool {
-    LOST.load(Ordering::Relaxed)
+    VOICE.has_lost()
 }
 
 /// How the program ends after all: an answer that could not be given, or that nobody took, is no success.
 pub fn ending(exit: Exit) -> Exit {
     match exit {
         Exit::Success | Exit::Unread if has_lost_output() => Exit::Failure,
-        Exit::Success if UNREAD.load(Ordering::Relaxed) => Exit::Unread,
+        Exit::Success if VOICE.is_unread() => Exit::Unread,
         exit => exit,
     }
 }
@@ -266,7 +240,13 @@ pub struct Unread;
 pub struct Remark {
     pub weight: Weight,
     pub text: String,
+    /// The line of a file that it is about.
+    pub excerpt: Option<String>,
+    /// Why, from the nearest cause to the first.
+    pub causes: Vec<String>,
     pub hint: Option<String>,
+    /// Where in a file it is.
+    pub place: Option<RunPlace>,
 }
 
 /// How much a remark weighs.
@@ -305,7 +285,24 @@ impl Remark {
     }
 
     pub fn new(weight: Weight, text: impl Into<String>) -> Self {
-        Self { weight, text: text.into(), hint: None }
+        Self { weight, text: text.into(), excerpt: None, causes: Vec::new(), hint: None, place: None }
+    }
+
+    /// An error with every cause.
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut texts = causes(error).into_iter();
+        let text = texts.next().unwrap_or_default();
+        Self { causes: texts.collect(), ..Self::error(text) }
+    }
+
+    /// With the line of a file that it is about, where there is one.
+    pub fn excerpt(self, excerpt: Option<String>) -> Self {
+        Self { excerpt, ..self }
+    }
+
+    /// At a place in a file, where one is known.
+    pub fn at(self, place: Option<RunPlace>) -> Self {
+        Self { place, ..self }
     }
 
     /// With what can be done about it.
@@ -315,19 +312,23 @@ impl Remark {
 
     /// With what can be done about it, if anything can.
     pub fn maybe_hint(self, hint: Option<String>) -> Self {
-        Self { hint, ..self }
+        Self { hint: hint.map(|hint| typed(&hint).into_owned()), ..self }
     }
 
     /// Tells it; of those who want silence errors alone.
     pub fn tell(self) {
-        if self.weight == Weight::Error {
-            ERRORS.lock().unwrap_or_else(PoisonError::into_inner).push(self.text.clone());
-        } else if tone() == Tone::Quiet {
+        let Self { weight, text: error, excerpt, causes, hint, place } = self;
+        if weight != Weight::Error && tone() == Tone::Quiet {
             return;
         }
-        print_aside(&format!("{}: {}", self.weight.label(), self.text));
-        if let Some(hint) = self.hint {
+        print_aside(&format!("{}: {error}", weight.label()));
+        excerpt.iter().flat_map(|excerpt| excerpt.lines()).for_each(print_aside);
+        causes.iter().for_each(|cause| print_aside(&format!("  caused by: {cause}")));
+        if let Some(hint) = &hint {
             print_aside(&format!("  hint: {hint}"));
+        }
+        if weight == Weight::Error {
+            VOICE.remember(Told { error, causes, hint, place });
         }
     }
 }
@@ -362,7 +363,7 @@ fn print_aside(line: &str) {
         Some(columns) => page::broken(line, columns),
         None => line.to_owned(),
     };
-    let line = plain(line).lines().map(fitting).collect::<Vec<_>>().join("\n");
+    let line = plain(&typed(line)).lines().map(fitting).collect::<Vec<_>>().join("\n");
     let line = if has_colors(&io::stderr()) { painted(&line) } else { line };
     raw_aside(line + "\n");
 }
@@ -379,12 +380,7 @@ fn painted(line: &str) -> String {
 
 /// An error with every cause, and what can be done about it.
 pub fn error(error: &(dyn Error + 'static), hint: Option<&str>) {
-    let mut texts = causes(error).into_iter();
-    texts.by_ref().take(1).for_each(|text| Remark::error(text).tell());
-    texts.for_each(|text| note(&format!("  caused by: {text}")));
-    if let Some(hint) = hint {
-        note(&format!("  hint: {hint}"));
-    }
+    Remark::of(error).maybe_hint(hint.map(str::to_owned)).tell();
 }
 
 /// What a model read and wrote.

@@ -9,9 +9,11 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
 
 /// The longest id or name we accept; longer ones are input errors, not names.
 pub const MAX_NAME_BYTES: usize = 256;
@@ -147,17 +149,25 @@ impl ModuleId {
 }
 
 impl SessionId {
-    /// A new id that sorts by time of creation.
+    /// A new id that sorts by time of creation, where the clock of the machine tells one.
     pub fn generate() -> Self {
-        Self::shared(&uuid::Uuid::now_v7().hyphenated().to_string())
+        Self::shared(&unique().hyphenated().to_string())
     }
 
     /// The recommended id of a child: the parent's id, a dash, and eight random digits.
     pub fn child(&self) -> Self {
-        let random = uuid::Uuid::now_v7().simple().to_string();
+        let random = unique().simple().to_string();
         let suffix = random.get(24..).unwrap_or(&random);
         let parent = self.as_str().get(..MAX_NAME_BYTES - 9).unwrap_or(self.as_str());
         Self::shared(&format!("{parent}-{suffix}"))
+    }
+}
+
+/// An id that nobody else has. A clock that was never set stands before 1970, for which there is none by time.
+fn unique() -> Uuid {
+    match SystemTime::UNIX_EPOCH.elapsed() {
+        Ok(_) => Uuid::now_v7(),
+        Err(_) => Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)),
     }
 }
 

@@ -44,6 +44,12 @@ pub struct RunResult {
     pub answer: Option<String>,
     /// Why there is no answer.
     pub error: Option<String>,
+    /// What caused the error, from the nearest cause to the first; empty where nothing more is known.
+    pub causes: Vec<String>,
+    /// What can be done about the error.
+    pub hint: Option<String>,
+    /// Where in a file the error is, where that is known.
+    pub place: Option<RunPlace>,
     /// Why the model stopped after its last words: `stop`, `length` where the answer is cut off, `content_filter`, or a word of
     /// the service.
     pub finish_reason: Option<String>,
@@ -65,6 +71,17 @@ pub struct RunResult {
     pub plan_hash: Option<String>,
     /// What became of every module of the plan, under `modules`.
     pub load_report: Option<Value>,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunPlace {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: Option<usize>,
+    /// The column, from 1.
+    pub column: Option<usize>,
 }
 
 /// What a session came to in all its runs.
@@ -102,6 +119,9 @@ impl RunResult {
             exit_code,
             answer: None,
             error: Some(error),
+            causes: Vec::new(),
+            hint: None,
+            place: None,
             finish_reason: None,
             session_id: None,
             turn: 0,

@@ -38,6 +38,12 @@ pub enum DetectError {
     /// There is none.
     #[error(transparent)]
     Nothing(#[from] NothingFound),
+    /// One is set up in a way that cannot work: nobody who does that wants another.
+    #[error("no provider is named, and one that is set up here cannot be used: {reason}")]
+    Broken {
+        /// What is wrong.
+        reason: String,
+    },
     /// The session on which modules are looked at did not open.
     #[error("the providers cannot be looked at")]
     Open(#[from] Box<OpenError>),
@@ -52,6 +58,9 @@ impl DetectError {
             }
             Self::Nothing(_) => {
                 Some("set one of these variables, start a server, or name a provider with `--provider NAME`")
+            }
+            Self::Broken { .. } => {
+                Some("mend the variable or unset it, or name another provider with `--provider NAME`")
             }
             Self::Open(_) => None,
         }

@@ -9,6 +9,7 @@ use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
 use amplifier_protocol::mount_plan::ModuleSpec;
 use amplifier_protocol::provider::{ModelInfo, ProviderInfo};
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{Detected, Looked, Tape, patience};
 use crate::env::{self, Environment};
@@ -51,6 +52,8 @@ pub(super) struct Server {
     /// What its provider says about itself.
     pub(super) info: ProviderInfo,
     pub(super) found: Result<Detected, String>,
+    /// Whether the place that somebody names for it cannot be one.
+    pub(super) is_broken: bool,
 }
 
 struct Candidate {
@@ -99,6 +102,10 @@ async fn ask(
 ) -> Result<Server, Box<OpenError>> {
     let Candidate { name, module, place, variable } = candidate;
     let module = ModuleId::fixed(module);
+    if let Err(error) = Url::parse(&place) {
+        let found = Err(format!("`{variable}` leads to `{place}`, which is no address: {error}"));
+        return Ok(Server { name, module, info: ProviderInfo::default(), found, is_broken: true });
+    }
     let mut hasty = ModuleSpec::new(module.clone());
     let config = patience(places.patience).into_iter().chain([("base_url", json!(place))]);
     hasty.config = config.map(|(key, value)| (key.to_owned(), value)).collect();
@@ -122,7 +129,7 @@ async fn ask(
         }
     };
     looked.close().await;
-    Ok(Server { name, module, info, found })
+    Ok(Server { name, module, info, found, is_broken: false })
 }
 
 /// The provider's usual model where the server has it, else the first it has.

@@ -7,11 +7,11 @@ use amplifier_core::session::{OpenError, OpenFault};
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_sources::lock::LockError;
 
-use crate::catalog;
 use crate::journal::{JournalFileError, LeaseError};
 use crate::prompt::PromptError;
 use crate::sessions::rescue;
 use crate::store::StoreError;
+use crate::{catalog, failure};
 
 /// What helps where a session of this home cannot be changed.
 pub(crate) const NOT_WRITABLE: &str =
@@ -108,10 +108,12 @@ impl AppError {
         }
     }
 
-    /// What there is instead of the orchestrator or the context that nobody knows.
+    /// What there is instead of the orchestrator or the context that nobody knows, or what its config may be.
     fn offer(&self) -> Option<String> {
         let Self::Open(open) = self else { return None };
         let kind = match &open.fault {
+            OpenFault::Orchestrator(LoadError::Config { id, .. })
+            | OpenFault::Context(LoadError::Config { id, .. }) => return Some(failure::config_of(id)),
             OpenFault::Orchestrator(LoadError::NotFound { .. } | LoadError::Kind { .. }) => {
                 ModuleKind::Orchestrator
             }

@@ -324,10 +324,10 @@ fn differs(lock: &BundleLock, name: &str, hash: &str) -> Option<String> {
 }
 
 /// Everything that is wrong with the files of a bundle, when that is why it cannot be loaded.
-pub fn complaints(error: &BundleError) -> Vec<String> {
+pub fn complaints(error: &BundleError) -> &[Notice] {
     match error {
-        BundleError::Invalid(notices) => notices.iter().map(Notice::render).collect(),
-        _ => Vec::new(),
+        BundleError::Invalid(notices) => notices,
+        _ => &[],
     }
 }
 

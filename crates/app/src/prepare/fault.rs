@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use amplifier_bundle::error::BundleError;
 use amplifier_bundle::origin::Place;
+use amplifier_protocol::run::RunPlace;
 use amplifier_sources::error::FetchError;
 use amplifier_sources::lock::LockError;
 
@@ -82,6 +83,15 @@ impl BundleFault {
             Self::Incomplete { .. } => {
                 Some("`amplifier bundle validate REF` lists everything that is amiss".to_owned())
             }
+        }
+    }
+
+    /// Where in a file the cause lies.
+    pub fn place(&self) -> Option<RunPlace> {
+        match self {
+            Self::Load(error) => error.place().map(RunPlace::from),
+            Self::App { source, place, .. } => Some(source.place().unwrap_or(place).into()),
+            _ => None,
         }
     }
 

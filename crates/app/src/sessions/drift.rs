@@ -10,6 +10,7 @@ use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_sources::fetch::Freshness;
 
 use crate::choice::{Choice, ChoiceError, Chosen};
+use crate::files::is_handed_over;
 use crate::library::Access;
 use crate::prepare::PrepareOptions;
 use crate::profiles::{self, ProfileFault};
@@ -72,6 +73,10 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// environment afterwards, as after every look at a plan.
 async fn drift(origin: &SessionOrigin, kept: &PromptParts, access: &Access) -> Drift {
     let Some(then) = &origin.plan_hash else { return Drift::Unknown };
+    // What was piped in then is not there any more.
+    if origin.kind == OriginKind::Plan && is_handed_over(Path::new(&origin.reference)) {
+        return Drift::Unknown;
+    }
     let (plan, parts) = match given_now(origin, access).await {
         Err(reason) => return Drift::Gone(reason),
         Ok(given) => given,

@@ -1,8 +1,9 @@
 //! `state/sessions.idx`: what lists show of all sessions in one file, so that a list of ten thousand costs one read of a
 //! folder and one of a file. A view: it can be deleted, and is made again from the sessions.
 //!
-//! A line is what sorts and filters, separated by blanks: the id, when something last happened, flags (`-` or letters),
-//! the folder as JSON; and behind it the metadata, which is read only of what is shown.
+//! A line is what sorts and filters, separated by blanks: the id, when it was last used, flags (`-` or letters), the folder
+//! as JSON; and behind it the metadata, which is read only of what is shown. Who is used later has the later time, also when
+//! the clock of the machine was set back meanwhile: the latest one stands in the file of the lock, and the next is later.
 //! The last line about a session counts. A session is marked as open when a process takes it and as closed when that
 //! process is done, so a session that was killed is known by its mark and looked at more closely. Lines are added under a
 //! lock. Whoever cannot have the lock soon goes without: the mark of the opening tells.
@@ -47,6 +48,8 @@ pub(crate) enum Note<'a> {
     Open(&'a Metadata),
     /// What it is, and its process is done.
     Closed(&'a Metadata),
+    /// What it is, as somebody found it who did not use it, and when it was last used.
+    Found(&'a Metadata, i64),
     /// Nobody said anything in it, and its journal is so long.
     Empty(&'a SessionId, u64),
 }
@@ -56,18 +59,45 @@ impl<'a> Note<'a> {
         Self::Closed(metadata)
     }
 
-    fn line(&self) -> Option<String> {
-        let (metadata, open) = match self {
-            Self::Opened(id) => return Some(mark(id, 0, OPEN)),
+    fn line(&self, uses: &mut Uses) -> Option<String> {
+        let (metadata, at, open) = match self {
+            Self::Opened(id) => return Some(mark(id, uses.next(0), OPEN)),
             Self::Empty(id, bytes) => return Some(mark(id, i64::try_from(*bytes).ok()?, EMPTY)),
-            Self::Open(metadata) => (metadata, char::from(OPEN)),
-            Self::Closed(metadata) => (metadata, '-'),
+            Self::Open(metadata) => (metadata, uses.next(metadata.updated.as_micros()), char::from(OPEN)),
+            Self::Closed(metadata) => (metadata, uses.next(metadata.updated.as_micros()), '-'),
+            Self::Found(metadata, at) => (metadata, *at, '-'),
         };
         let child = if metadata.parent_id.is_some() { char::from(CHILD).to_string() } else { String::new() };
-        let (id, at) = (&metadata.session_id, metadata.updated.as_micros());
+        let id = &metadata.session_id;
         let dir =
             serde_json::to_string(&metadata.working_dir.as_ref().map(|dir| dir.to_string_lossy())).ok()?;
         Some(format!("{id} {at} {open}{child} {dir} {}", serde_json::to_string(metadata).ok()?))
+    }
+}
+
+/// When a session was last used, as far as the machine's clock can be believed: never before the use that came before.
+struct Uses {
+    latest: i64,
+}
+
+impl Uses {
+    /// What the file of the lock says; nothing where it says nothing.
+    fn read(lock: &mut File) -> Self {
+        let mut text = String::new();
+        let read = lock.take(64).read_to_string(&mut text);
+        Self { latest: read.ok().and_then(|_| text.trim().parse().ok()).unwrap_or_default() }
+    }
+
+    /// The time of a use that the clock says was then.
+    fn next(&mut self, at: i64) -> i64 {
+        self.latest = at.max(self.latest.saturating_add(1));
+        self.latest
+    }
+
+    /// Keeps it for the next one; always as many digits, so that no end of an older one is left.
+    fn write(&self, lock: &mut File) -> std::io::Result<()> {
+        lock.seek(SeekFrom::Start(0))?;
+        lock.write_all(format!("{:020}\n", self.latest).as_bytes())
     }
 }
 
@@ -88,15 +118,16 @@ impl<'a> Index<'a> {
 
     /// Adds lines. A failure costs a list a closer look and is no reason to fail.
     pub(crate) fn note(&self, notes: &[Note<'_>]) {
-        let mut lines: String = notes.iter().filter_map(Note::line).fold(String::new(), |mut lines, line| {
-            lines.push_str(&line);
-            lines.push('\n');
-            lines
-        });
-        if lines.is_empty() {
+        if notes.is_empty() {
             return;
         }
-        let Ok(Some(lock)) = self.lock() else { return };
+        let Ok(Some(mut lock)) = self.lock() else { return };
+        let mut uses = Uses::read(&mut lock);
+        let mut lines = String::new();
+        for line in notes.iter().filter_map(|note| note.line(&mut uses)) {
+            lines.push_str(&line);
+            lines.push('\n');
+        }
         let path = self.home.session_index();
         let appended = private().read(true).append(true).create(true).open(&path).and_then(|mut file| {
             if !ends_with_line_feed(&mut file)? {
@@ -104,7 +135,7 @@ impl<'a> Index<'a> {
             }
             file.write_all(lines.as_bytes())
         });
-        drop(appended);
+        drop(appended.and_then(|()| uses.write(&mut lock)));
         drop(lock.unlock());
     }
 
@@ -149,7 +180,13 @@ impl<'a> Index<'a> {
         if let Some(dir) = path.parent() {
             create_private_dir(dir)?;
         }
-        let file = private().append(true).create(true).open(&path).map_err(FileError::at("open", &path))?;
+        let file = private()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(FileError::at("open", &path))?;
         Ok(lock_within(&file, &path, PATIENCE)?.then_some(file))
     }
 }

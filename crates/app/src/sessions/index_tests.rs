@@ -53,7 +53,7 @@ fn the_last_line_about_a_session_counts_and_a_later_mark_unsettles_it() {
         let contents = index.contents();
         let (_, known) = contents.get(&name).unwrap();
         assert!(known.is_settled() && !known.is_child);
-        assert_eq!((known.at, contents.metadata(known)), (1_002, Some(last)));
+        assert_eq!(contents.metadata(known), Some(last));
         assert_eq!(folder_of(&contents, known), Some(PathBuf::from(folder)));
     }
     index.note(&[Note::Opened(&id("s1"))]);
@@ -116,4 +116,25 @@ fn what_is_torn_old_or_no_text_is_not_believed() {
     for name in ["bare", "half", "no-end", "odd", "old", "{\"id\":\"old\",\"at\":5}"] {
         assert!(contents.get(name).is_none_or(|(_, known)| !known.is_settled()), "{name}");
     }
+}
+
+#[test]
+fn who_is_used_later_is_later_whatever_the_clock_says() {
+    let (_dir, home) = home();
+    let index = Index::of(&home);
+    let used = |name: &str| index.contents().get(name).map(|(_, known)| known.used()).unwrap();
+    index.note(&[Note::Closed(&metadata("ahead", 5_000, "/a"))]);
+    // The clock was set right; what is used now is told an earlier time.
+    index.note(&[Note::Closed(&metadata("after", 1, "/a"))]);
+    assert!(used("after") > used("ahead"));
+    index.note(&[Note::Opened(&id("killed"))]);
+    assert!(used("killed") > used("after"));
+    // Who only looks changes no order.
+    index.note(&[Note::Found(&metadata("ahead", 5_000, "/a"), used("ahead"))]);
+    assert!(used("after") > used("ahead"));
+    let kept = used("killed");
+    index.tidy(&[id("ahead"), id("after"), id("killed")]).unwrap();
+    assert_eq!(used("killed"), kept);
+    index.note(&[Note::Closed(&metadata("ahead", 5_000, "/a"))]);
+    assert!(used("ahead") > kept);
 }

@@ -94,17 +94,16 @@ pub struct Listing {
 /// What a list shows of one session before its metadata is read.
 enum Candidate<'a> {
     Indexed(&'a str, &'a Known),
-    Looked(Box<Listed>),
+    /// With when it was last used.
+    Looked(i64, Box<Listed>),
 }
 
 impl Candidate<'_> {
     /// By what it is sorted.
     fn rank(&self) -> (i64, &str) {
         match self {
-            Self::Indexed(id, known) => (known.at, id),
-            Self::Looked(listed) => {
-                (listed.metadata.updated.as_micros(), listed.metadata.session_id.as_str())
-            }
+            Self::Indexed(id, known) => (known.used(), id),
+            Self::Looked(used, listed) => (*used, listed.metadata.session_id.as_str()),
         }
     }
 }
@@ -125,13 +124,16 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
     for id in strangers {
         match examine(store, &id, &mut listing) {
             Ok(listed) => {
-                let Metadata { working_dir, parent_id, .. } = &listed.metadata;
+                let Metadata { working_dir, parent_id, updated, .. } = &listed.metadata;
+                // The clock may have been set back since another was used; who opened it noted that it is the later one.
+                let noted = contents.get(id.as_str()).map_or(0, |(_, known)| known.used());
+                let used = updated.as_micros().max(noted);
                 let is_damaged = listing.damaged.last().is_some_and(|(damaged, _)| *damaged == id);
                 if listed.owner.is_none() && !is_damaged {
-                    looked.push(listed.metadata.clone());
+                    looked.push((listed.metadata.clone(), used));
                 }
                 if scope.is_here(working_dir.as_deref()) && (scope.shows_children() || parent_id.is_none()) {
-                    candidates.push(Candidate::Looked(Box::new(listed)));
+                    candidates.push(Candidate::Looked(used, Box::new(listed)));
                 }
             }
             // Nobody said anything in it: there is nothing to list, and nothing is wrong.
@@ -142,7 +144,8 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
         }
     }
     let empty = empty.iter().map(|(id, bytes)| Note::Empty(id, *bytes));
-    let notes: Vec<_> = looked.iter().map(Note::Closed).chain(empty).collect();
+    let notes: Vec<_> =
+        looked.iter().map(|(metadata, used)| Note::Found(metadata, *used)).chain(empty).collect();
     index.note(&notes);
     if Index::is_wasteful(contents.lines() + notes.len(), names.matches('/').count()) {
         // What a file has too much costs a list time, and is no reason to fail.
@@ -194,7 +197,7 @@ impl Listing {
         store: &SessionStore,
     ) -> Result<(), SessionError> {
         let id: SessionId = match candidate {
-            Candidate::Looked(listed) => {
+            Candidate::Looked(_, listed) => {
                 self.sessions.push(*listed);
                 return Ok(());
             }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use amplifier_bundle::notice::{Notice, Severity};
 use amplifier_bundle::origin::Place;
 use amplifier_bundle::yaml::YamlError;
+use amplifier_protocol::run::RunPlace;
 
 use super::files::Scope;
-use crate::files::FileError;
+use crate::files::{FileError, NO_ROOM};
 
 /// Why settings cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +90,7 @@ impl SettingsError {
             }
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
             Self::Busy { .. } => "wait for the other process, or end it",
+            Self::File(error) if error.cure() == Some(NO_ROOM) => NO_ROOM,
             // Settings of a project are in no home: another one would not help.
             Self::File(error) if error.action == "read" => {
                 "make the file readable for you, or move it away; settings are not needed to run"
@@ -104,11 +106,20 @@ impl SettingsError {
         Some(hint.to_owned())
     }
 
-    /// Everything that is wrong, each with its line and a caret, when that is why.
-    pub fn complaints(&self) -> Vec<String> {
+    /// Everything that is wrong, when that is why.
+    pub fn complaints(&self) -> &[Notice] {
         match self {
-            Self::Invalid(notices) => notices.iter().map(Notice::render).collect(),
-            _ => Vec::new(),
+            Self::Invalid(notices) => notices,
+            _ => &[],
+        }
+    }
+
+    /// Where in a file the cause lies.
+    pub fn place(&self) -> Option<RunPlace> {
+        match self {
+            Self::Yaml(error) | Self::Broken { error, .. } => Some((&error.place).into()),
+            Self::Unsafe { place, .. } => Some(place.into()),
+            _ => None,
         }
     }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::SettingsError;
-use crate::files::{Durability, FileError, create_private_dir, lock_within, private, write_atomic};
+use crate::files::{
+    Durability, FileError, create_private_dir, lock_within, private, refuse_special, write_atomic,
+};
 
 /// How long a change waits for another process that changes the same file.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,7 +24,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<String>, SettingsEr
             return Ok(None);
         }
         Err(error) => return Err(failed(error)),
-        Ok(_) => {}
+        Ok(found) => refuse_special(path, &found).map_err(failed)?,
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     String::from_utf8(bytes).map(Some).map_err(|_| SettingsError::NotText { path: path.to_owned() })

@@ -119,7 +119,8 @@ async fn strict_refuses_a_credential_and_shows_none() {
     let Err(BundleFault::Load(error)) = prepare_bundle("./", &shop.access(), options).await else {
         panic!("it was not refused")
     };
-    let told = amplifier_app::prepare::complaints(&error).join("\n");
+    let told: String =
+        amplifier_app::prepare::complaints(&error).iter().map(|notice| notice.render()).collect();
     assert!(told.contains("holds a credential") && !told.contains(TOKEN), "{told}");
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Namespace;
 use crate::disk::local_root;
-use crate::error::BundleError;
+use crate::error::{BundleError, ReadError};
 use crate::fetch::{Fetch, PathKind};
 use crate::home::{Escape, Home, Source, is_relative, normalize, shown};
 
@@ -165,6 +165,9 @@ fn existing(fetch: &impl Fetch, path: &Path, reference: &str) -> Result<PathBuf,
     match found {
         Some(file) => fetch.real_path(&file).map_err(|source| BundleError::Read { path: file, source }),
         None if fetch.kind(path) == PathKind::Folder => Err(BundleError::NoBundleFile(path.to_path_buf())),
+        None if fetch.kind(path) == PathKind::Other => {
+            Err(BundleError::Read { path: path.to_path_buf(), source: ReadError::NotAFile })
+        }
         None => Err(BundleError::NothingThere { reference: reference.to_owned(), tried }),
     }
 }

@@ -130,7 +130,7 @@ pub struct ProviderAskArgs {
     pub base_url: Option<String>,
 
     /// How long it may take; 30 when left out.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub timeout: Option<Duration>,
 
     /// What to print on standard output.

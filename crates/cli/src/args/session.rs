@@ -55,7 +55,7 @@ pub struct SessionListArgs {
     pub tree: Option<String>,
 
     /// How many at most.
-    #[arg(long, short = 'n', default_value_t = 20, value_name = "N")]
+    #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = most, allow_negative_numbers = true)]
     pub limit: usize,
 
     /// What to print on standard output.
@@ -89,7 +89,7 @@ pub struct ResumeArgs {
     pub force_bundle: bool,
 
     /// How many sessions there are to pick from.
-    #[arg(long, short = 'n', default_value_t = 10, value_name = "N")]
+    #[arg(long, short = 'n', default_value_t = 10, value_name = "N", value_parser = most, allow_negative_numbers = true)]
     pub limit: usize,
 
     #[command(flatten)]
@@ -192,7 +192,7 @@ pub struct SessionSearchArgs {
     pub place: Where,
 
     /// How many places at most.
-    #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
+    #[arg(long, short = 'n', default_value_t = 50, value_name = "N", value_parser = most, allow_negative_numbers = true)]
     pub limit: usize,
 
     /// What to print on standard output.
@@ -206,7 +206,7 @@ pub struct SessionReplayArgs {
     pub session: String,
 
     /// Wait between moments as it did, this many times as fast; without it nothing waits.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub speed: Option<f64>,
 
     /// Begin with this turn.
@@ -234,7 +234,7 @@ pub struct SessionCleanupArgs {
     pub place: Where,
 
     /// Delete what was not used for this many days.
-    #[arg(long, short, default_value_t = 30, value_name = "N")]
+    #[arg(long, short, default_value_t = 30, value_name = "N", value_parser = days, allow_negative_numbers = true)]
     pub days: u32,
 
     /// Only say what would be deleted.
@@ -248,6 +248,15 @@ pub struct SessionCleanupArgs {
     /// What to print on standard output.
     #[arg(long, value_enum, default_value_t = Form::Text, value_name = "FORM")]
     pub output: Form,
+}
+
+/// How many at most.
+fn most(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "not a whole number, such as 20".to_owned())
+}
+
+fn days(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "not a number of days, such as 30".to_owned())
 }
 
 /// The number of a turn.

@@ -25,11 +25,11 @@ pub struct StartArgs {
     pub model: Option<String>,
 
     /// The most tokens an answer of the first provider may have.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub max_tokens: Option<u64>,
 
     /// The most the session and its agents may cost together, in US dollars.
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    #[arg(long, value_name = "USD", value_parser = dollars, allow_hyphen_values = true)]
     pub max_cost: Option<Usd>,
 
     /// Set one value of the plan, such as `tools.tool-bash.config.timeout=5`. May be given again.
@@ -79,7 +79,7 @@ pub struct RunArgs {
 /// What `run` and `continue` share: what is asked, and how it is answered.
 #[derive(clap::Args, Clone)]
 pub struct AskArgs {
-    /// What to ask; read from standard input when it is left out. With both, what is piped in is added to the prompt.
+    /// What to ask; read from standard input when it is left out or `-`. With both, what is piped in is added to the prompt.
     pub prompt: Option<String>,
 
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub struct AskArgs {
     pub go_on: bool,
 
     /// Give up after this time: seconds, or a number with `ms`, `s`, `m` or `h`.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
 
     /// What to print on standard output. Text comes as it forms where standard output is a terminal; into a pipe or a file
@@ -107,12 +107,28 @@ pub struct AskArgs {
     pub verbose: bool,
 }
 
+/// What is said of a number that leaves nothing to work with.
+const TOO_LITTLE: &str = "it must be more than 0";
+
+fn count(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err(TOO_LITTLE.to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) if text.starts_with('-') => Err(TOO_LITTLE.to_owned()),
+        Err(_) => Err("not a whole number, such as 4096".to_owned()),
+    }
+}
+
 fn dollars(text: &str) -> Result<Usd, String> {
-    let amount: Usd = text
-        .trim_start_matches('$')
-        .parse()
-        .map_err(|_| "not an amount of dollars, such as 0.50".to_owned())?;
-    if text.starts_with('-') { Err("an amount cannot be negative".to_owned()) } else { Ok(amount) }
+    let number = text.trim_start_matches('$');
+    if number.starts_with('-') {
+        return Err(TOO_LITTLE.to_owned());
+    }
+    match number.parse() {
+        Ok(amount) if amount == Usd::from_nanos(0) => Err(TOO_LITTLE.to_owned()),
+        Ok(amount) => Ok(amount),
+        Err(_) => Err("not an amount of dollars, such as 0.50".to_owned()),
+    }
 }
 
 /// A time as people write it: `90`, `1.5s`, `5m`, `2h`, `250ms`.
@@ -122,12 +138,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, seconds) = unit.unwrap_or((text, 1.0));
     let wrong = || format!("`{text}` is no time; write seconds, or such as 90s, 5m or 1h");
     let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-    if time.is_zero() {
-        Err("a time of nothing would end everything before it begins".to_owned())
-    } else {
-        Ok(time)
+    if number <= 0.0 {
+        return Err(TOO_LITTLE.to_owned());
     }
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
 }
 
 #[cfg(test)]
@@ -147,8 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_dollars_and_not_negative() {
+    fn amounts_are_dollars_and_more_than_nothing() {
         assert_eq!(dollars("$0.50").map(|amount| amount.to_string()), Ok("0.50".to_owned()));
-        assert!(dollars("-1").is_err() && dollars("cheap").is_err());
+        for text in ["-1", "-$1", "0", "$0.00", "cheap"] {
+            assert!(dollars(text).is_err(), "{text}");
+        }
     }
 }

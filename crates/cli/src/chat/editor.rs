@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use amplifier_app::journal::Secrets;
 use nu_ansi_term::{Color as Paint, Style};
 use reedline::{
     Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, Highlighter, HistoryItem, KeyCode,
@@ -13,6 +14,7 @@ use reedline::{
 };
 
 use super::complete::Completion;
+use super::discreet::Discreet;
 use super::input::Typed;
 use super::paint::Colour;
 
@@ -26,6 +28,8 @@ const INTERRUPT: &str = "interrupt";
 pub struct Setup {
     /// Where the history is kept; without it, it is forgotten at the end.
     pub history: Option<PathBuf>,
+    /// What the history may not hold.
+    pub secrets: Secrets,
     pub completion: Completion,
     pub colour: Colour,
 }
@@ -109,7 +113,7 @@ impl Editor {
             .with_edit_mode(Box::new(Emacs::new(keys)));
         // A history that cannot be opened is one of this chat alone; the chat says so when it starts.
         if let Some(Ok(history)) = setup.history.map(|file| FileBackedHistory::with_file(HISTORY, file)) {
-            reedline = reedline.with_history(Box::new(history));
+            reedline = reedline.with_history(Box::new(Discreet::new(history, setup.secrets)));
         }
         Self { reedline, colour: setup.colour, nudge }
     }

@@ -60,7 +60,7 @@ impl Chat {
     fn fault(&mut self, error: &(dyn Error + 'static), hint: Option<String>) {
         self.refuse(&format!("error: {}", amplifier_app::chain(error)));
         if let Some(hint) = hint {
-            self.say(&format!("  hint: {hint}"), Style::DIM);
+            self.say(&format!("  hint: {}", crate::render::typed(&hint)), Style::DIM);
         }
     }
 

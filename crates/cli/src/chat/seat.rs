@@ -237,7 +237,7 @@ pub struct Farewell {
 
 impl From<Ending> for Farewell {
     fn from(ending: Ending) -> Self {
-        let hint = ending.kept.map(|id| format!("go on with: amplifier resume {id}"));
+        let hint = ending.kept.map(|id| format!("go on with: amplifier{} resume {id}", render::flags()));
         Self { hint, problems: ending.problems }
     }
 }

@@ -198,7 +198,7 @@ impl Chat {
         if let Some(told) = told {
             self.say(&format!("error: {}", told.message), Style::of(Hue::Red));
             if let Some(hint) = told.hint {
-                self.say(&format!("  hint: {hint}"), Style::DIM);
+                self.say(&format!("  hint: {}", crate::render::typed(&hint)), Style::DIM);
             }
         }
         if self.screen.face() == Face::Pipe {

@@ -48,7 +48,7 @@ async fn add(args: &AddArgs, access: &Access) -> Exit {
         Ok((name, bundle)) => {
             load::tell(&bundle);
             let is_in_use = prepare::current(access).is_ok_and(|current| current == name);
-            render::out(&match is_in_use {
+            render::say(&match is_in_use {
                 true => format!("`{name}` is registered and in use"),
                 false => format!("`{name}` is registered; `amplifier bundle use {name}` puts it in use"),
             });

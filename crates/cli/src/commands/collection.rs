@@ -67,7 +67,7 @@ fn list(args: &ListArgs, access: &Access) -> Result<Exit, ProfileError> {
         return Ok(Exit::Success);
     }
     if found.is_empty() {
-        render::out("there are no collections; `amplifier collection add NAME SOURCE` adds one");
+        render::say("there are no collections; `amplifier collection add NAME SOURCE` adds one");
     }
     for found in found {
         let profiles: Vec<_> = found.profiles.iter().map(ShareName::as_str).collect();
@@ -101,7 +101,7 @@ async fn sync(args: &SyncArgs, access: &Access) -> Result<Exit, ProfileError> {
         return Ok(exit_of(&reports));
     }
     if reports.is_empty() {
-        render::out("there are no collections; `amplifier collection add NAME SOURCE` adds one");
+        render::say("there are no collections; `amplifier collection add NAME SOURCE` adds one");
     }
     Ok(told(&reports))
 }

@@ -58,7 +58,7 @@ fn tell(findings: &[Finding]) {
         let head = format!("{:8}{}", finding.level.name(), finding.check.name());
         render::out(&render::entry(&head, &finding.message, FINDINGS));
         if let Some(cure) = &finding.cure {
-            render::out(&render::below(&format!("cure: {cure}"), FINDINGS));
+            render::out(&render::below(&render::typed(&format!("cure: {cure}")), FINDINGS));
         }
     }
     let number = |level: Level| findings.iter().filter(|finding| finding.level == level).count();

@@ -123,7 +123,7 @@ async fn told_of_old(access: &Access) -> Option<Exit> {
 fn finish(connection: &Connection, place: Option<KeyPlace>, scope: Scope, access: &Access) -> Exit {
     let exit = connect::keep(connection, place, scope, access);
     if exit == Exit::Success {
-        render::note("try it: amplifier run \"What is in this folder?\"");
+        render::note("try it: `amplifier run \"What is in this folder?\"`");
     }
     exit
 }

@@ -7,11 +7,12 @@ use amplifier_app::choice::{self, Choice, ChoiceError, Chosen, NoBundle};
 use amplifier_app::env::Environment;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, find_home};
-use amplifier_app::prepare::{self, BundleFault, PrepareOptions, PreparedBundle};
+use amplifier_app::prepare::{self, BundleFault, PrepareError, PrepareOptions, PreparedBundle};
 use amplifier_app::settings::{Settings, SettingsError, SettingsFiles};
 use amplifier_app::told::Told;
-use amplifier_app::{Notice, Severity};
+use amplifier_app::{Notice, Place, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
+use amplifier_protocol::run::RunPlace;
 
 use super::{profile, start};
 use crate::args::PlanChoice;
@@ -69,10 +70,9 @@ pub fn tell_key_problems(access: &Access) {
 
 /// Tells why settings cannot be used.
 pub fn refuse_settings(error: &SettingsError) -> Exit {
-    let complaints = error.complaints();
-    complaints.iter().for_each(|complaint| Remark::error(complaint.to_string()).tell());
-    if complaints.is_empty() {
-        render::error(error, error.hint().as_deref());
+    error.complaints().iter().for_each(complain);
+    if error.complaints().is_empty() {
+        Remark::of(error).maybe_hint(error.hint()).at(error.place()).tell();
     }
     for line in error.excerpt().iter().flat_map(|excerpt| excerpt.lines()) {
         render::note(&format!("  {line}"));
@@ -158,6 +158,7 @@ pub fn refuse_choice(error: &ChoiceError) -> Exit {
     match error {
         ChoiceError::Bundle(error) => refuse_bundle(error),
         ChoiceError::Profile(fault) => profile::refuse(fault),
+        ChoiceError::File(error) => refuse_plan(error),
         error => {
             render::error(error, error.hint().as_deref());
             Exit::Usage
@@ -181,12 +182,12 @@ pub fn refuse(fault: &BundleFault) -> Exit {
 fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
     if let BundleFault::Load(error) = fault {
         let complaints = prepare::complaints(error);
-        complaints.iter().for_each(|complaint| Remark::error(complaint.to_string()).tell());
+        complaints.iter().for_each(complain);
         if !complaints.is_empty() {
             return Exit::Usage;
         }
     }
-    render::error(fault, hint);
+    Remark::of(fault).maybe_hint(hint.map(str::to_owned)).at(fault.place()).tell();
     if let BundleFault::Load(error) = fault {
         for excerpt in prepare::rendered(error) {
             excerpt.lines().for_each(|line| render::note(&format!("  {line}")));
@@ -197,6 +198,22 @@ fn refuse_with(fault: &BundleFault, hint: Option<&str>) -> Exit {
         fault if fault.is_failure() => Exit::Failure,
         _ => Exit::Usage,
     }
+}
+
+/// Tells something that keeps a file from being used, with the line it is in.
+fn complain(notice: &Notice) {
+    let place = notice.place.as_ref();
+    Remark::error(notice.to_string())
+        .excerpt(place.and_then(Place::excerpt))
+        .maybe_hint(notice.hint.clone())
+        .at(place.map(RunPlace::from))
+        .tell();
+}
+
+/// Tells why there is no plan.
+pub fn refuse_plan(error: &PrepareError) -> Exit {
+    Remark::of(error).maybe_hint(error.hint().map(str::to_owned)).at(Some(error.place())).tell();
+    Exit::Usage
 }
 
 /// Tells what is worth telling about a bundle that is ready.

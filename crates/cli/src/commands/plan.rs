@@ -23,7 +23,7 @@ pub fn validate(args: &ValidateArgs) -> Exit {
         // A file that can be read and is not JSON is an invalid plan; a file that cannot be read is a wrong call.
         Err(error @ PrepareError::Json { .. }) if args.form() == Form::Json => {
             let check = json!({"name": "json", "passed": false, "message": error.to_string(), "severity": "error", "pointer": ""});
-            let summary = "FAILED: 0/1 checks passed (1 errors, 0 warnings)";
+            let summary = "FAILED: 0/1 checks passed (1 error, 0 warnings)";
             render::json(
                 &json!({"passed": false, "summary": summary, "errors": [check], "warnings": [], "checks": [check]}),
             );

@@ -96,7 +96,7 @@ fn list(args: &ProfileListArgs, access: &Access) -> Result<Exit, ProfileError> {
         return Ok(Exit::Success);
     }
     if found.is_empty() {
-        render::out("there are no profiles; `amplifier collection add NAME SOURCE` brings some");
+        render::say("there are no profiles; `amplifier collection add NAME SOURCE` brings some");
     }
     for found in found {
         let state = match (&found.problem, found.is_compiled) {

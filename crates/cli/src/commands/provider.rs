@@ -75,7 +75,7 @@ async fn list(args: &ProviderListArgs, access: &Access) -> Exit {
         }
         Form::Text => {
             tell_configured(&configured);
-            render::out(&table(&standings, &configured));
+            render::say(&table(&standings, &configured));
         }
     }
     Exit::Success
@@ -111,7 +111,7 @@ fn tell_configured(configured: &[(Configured, Option<Lack>)]) {
         render::out(&render::below(&entry.place.to_string(), REASONS));
         if let Some(lack) = lack {
             render::out(&render::below(&format!("cannot be used: {lack}"), REASONS));
-            render::out(&render::below(&format!("cure: {}", lack.cure()), REASONS));
+            render::out(&render::below(&render::typed(&format!("cure: {}", lack.cure())), REASONS));
         }
     }
     render::out("");

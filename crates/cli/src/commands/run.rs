@@ -6,6 +6,7 @@ use std::sync::Arc;
 use amplifier_app::approval::Asker;
 use amplifier_app::env;
 use amplifier_app::failure::{self, Doors};
+use amplifier_app::files::is_standard_input;
 use amplifier_app::library::Access;
 use amplifier_app::open::{AppError, OpenSession, RecordTap, Which};
 use amplifier_app::start::{Ports, Start};
@@ -26,7 +27,7 @@ use crate::ask::Terminal;
 use crate::attend::{Attendant, attend};
 use crate::chat::{Onlooker, Shown, Wire};
 use crate::exit::Exit;
-use crate::input::{self, Asked};
+use crate::input::{self, Asked, StandardInput};
 use crate::render::{self, Remark, Tone};
 use crate::stop::Stop;
 
@@ -41,7 +42,7 @@ pub fn answer_with(args: &AskArgs, resume: Option<&str>, access: Result<Access, 
     let told = Arc::clone(&args);
     attend(
         args.timeout,
-        move |stop| tell_stop(stop, &told),
+        move |stop| tell_stop(stop, &told, None),
         async |attendant| {
             let begun = match access {
                 Ok(access) => begin(&args, resume, access, attendant).await,
@@ -109,7 +110,9 @@ async fn begin(
 
 /// What is asked. Who waits for the end of standard input is not kept waiting when the time is up.
 async fn read_input(args: &AskArgs, attendant: &mut Attendant) -> Result<Asked, Exit> {
-    let read = input::read(args.prompt.clone());
+    let is_plan = args.start.choice.plan.as_deref().is_some_and(is_standard_input);
+    let owner = if is_plan { StandardInput::Other } else { StandardInput::Asker };
+    let read = input::read(args.prompt.clone(), owner);
     attendant.unless_stopped(read).await?.map_err(|error| {
         render::error(&error, error.hint());
         Exit::Usage
@@ -121,21 +124,22 @@ fn is_finished(store: &SessionStore, id: &SessionId) -> Result<bool, Exit> {
     finished.map_err(|error| start::refuse_to_open(&AppError::from(error)))
 }
 
-fn tell_stop(stop: Stop, args: &AskArgs) {
-    let reason = stop.reason();
-    match (stop, args.timeout) {
+/// Says why it was stopped, and how the session goes on where there is one.
+fn tell_stop(stop: Stop, args: &AskArgs, kept: Option<&SessionId>) {
+    let told = match (stop, args.timeout) {
         (Stop::TimeUp, Some(time)) => {
-            let time = report::time(time);
-            Remark::error(format!("not done in {time}, the time that `--timeout` gives")).tell();
-        }
-        (Stop::TimeUp, None) => {
-            let hint = "`amplifier config get limits.timeout_seconds --output json` says where; `--timeout` goes before it";
-            Remark::error(reason).hint(hint).tell();
+            format!("not done in {}, the time that `--timeout` gives", report::time(time))
         }
         // Who left needs no word.
-        (Stop::Unread, _) => {}
-        (Stop::Interrupt | Stop::Terminate | Stop::HangUp, _) => Remark::error(reason).tell(),
-    }
+        (Stop::Unread, _) => return,
+        _ => stop.reason().to_owned(),
+    };
+    let limit = (stop == Stop::TimeUp && args.timeout.is_none()).then(|| {
+        "`amplifier config get limits.timeout_seconds --output json` says where; `--timeout` goes before it"
+            .to_owned()
+    });
+    let hints: Vec<_> = limit.into_iter().chain(kept.map(failure::after_stop)).collect();
+    Remark::error(told).maybe_hint((!hints.is_empty()).then(|| hints.join("; "))).tell();
 }
 
 /// Opens the session and answers. An error is an exit without a session.
@@ -174,10 +178,7 @@ async fn answer(
     let ended = report::Ended { opened: &opened, watch, doors: &doors, result, stopped, is_shown, kept };
     let exit = ended.exit();
     if let Some(stop) = stopped.filter(|stop| stop.exit() == exit) {
-        tell_stop(stop, args);
-        if let Some(id) = kept.filter(|_| stop != Stop::Unread) {
-            render::note(&format!("  hint: {}", failure::after_stop(id)));
-        }
+        tell_stop(stop, args, kept);
     }
     ended.print(args.output, exit);
     ended.tell_costs(&args.start, began.elapsed());

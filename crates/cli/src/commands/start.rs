@@ -90,7 +90,7 @@ pub fn approvals(
 pub fn refuse_to_open(error: &AppError) -> Exit {
     render::error(error, error.hint().as_deref());
     if let AppError::Open(open) = error {
-        let said = causes(error).join("\n");
+        let said = causes(error).join(": ");
         let is_said = |entry: &&LoadEntry| match &entry.outcome {
             LoadOutcome::Failed { error } => said.contains(error),
             LoadOutcome::Mounted { .. } | LoadOutcome::Skipped { .. } => true,

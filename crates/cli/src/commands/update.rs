@@ -65,7 +65,7 @@ fn tell(news: &[News]) {
                 render::note(&format!("error: {what}: cannot be told: {problem}{hint}"));
             }
             (None, true) => render::out(&format!("{what}: nothing is new")),
-            (None, false) => render::out(&format!("{what}: `{}` brings what is new", news.command)),
+            (None, false) => render::say(&format!("{what}: `{}` brings what is new", news.command)),
         }
         news.changes.iter().for_each(|change| render::out(&format!("  {change}")));
         for source in &news.unknown {

@@ -22,6 +22,8 @@ mod chat_honest;
 mod chat_keys;
 mod chat_sessions;
 mod chat_stops;
+#[cfg(target_os = "linux")]
+mod clock;
 mod config;
 mod connecting;
 mod credentials;
@@ -35,6 +37,7 @@ mod hostile;
 mod init;
 mod keyring;
 mod kills;
+mod known_keys;
 mod llama;
 mod llama_vendors;
 mod module;
@@ -55,7 +58,10 @@ mod run;
 mod run_events;
 mod run_failures;
 mod run_flags;
+mod run_hints;
 mod run_lines;
+#[cfg(target_os = "linux")]
+mod run_pipes;
 mod run_terminal;
 #[cfg(target_os = "linux")]
 mod sandbox;

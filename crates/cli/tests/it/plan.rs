@@ -93,12 +93,9 @@ fn a_huge_or_deep_file_ends_with_an_error_and_not_with_the_program() {
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
     desk.file("deep.json", deep).file("huge.json", vec![b' '; 17 * 1024 * 1024]);
     assert_eq!(desk.amplifier(&["plan", "validate", "deep.json"]).code, 1);
-    // A device says of itself that it has no length.
-    for endless in ["huge.json", "/dev/zero"] {
-        let huge = desk.amplifier(&["plan", "validate", endless]);
-        assert_eq!(huge.code, 2);
-        assert!(huge.stderr.contains("more than 16777216 bytes"), "{}", huge.stderr);
-    }
+    let huge = desk.amplifier(&["plan", "validate", "huge.json"]);
+    assert_eq!(huge.code, 2);
+    assert!(huge.stderr.contains("more than 16777216 bytes"), "{}", huge.stderr);
     desk.file("half.json", "{\"session\": \n");
     let half = desk.amplifier(&["plan", "validate", "half.json"]);
     assert!(half.stderr.contains("half.json:1:12: not JSON"), "{}", half.stderr);

@@ -364,7 +364,7 @@ fn a_turn_that_cannot_begin_leaves_no_session_in_the_way_of_the_last_one() {
     wrong["providers"][0]["module"] = json!("provider-mok");
     desk.plan("wrong.json", &wrong);
     let failed = with(&desk, &[], &["run", "--plan", "wrong.json", "--output", "json", "hi"]);
-    assert_eq!((failed.code, &failed.json()["session_id"]), (1, &Value::Null), "{}", failed.seen());
+    assert_eq!((failed.code, &failed.json()["session_id"]), (2, &Value::Null), "{}", failed.seen());
     assert_eq!(desk.sessions().len(), 1);
     let next = with(&desk, &[], &["continue", "more"]);
     assert_eq!((next.code, next.stdout.as_str()), (0, "You said: more\n"), "{}", next.seen());

@@ -236,3 +236,22 @@ fn on_a_terminal_the_answer_is_shown_as_the_chat_shows_it() {
     let plain = at_a_terminal(&desk, "", &["--no-color", "run", "--plan", "a.json", "hi"]).stdout;
     assert!(plain.contains("Some bold words") && !plain.contains('\u{1b}'), "{plain:?}");
 }
+
+#[test]
+fn a_number_that_leaves_nothing_is_told_for_what_it_is() {
+    let desk = Desk::new();
+    for flag in ["--max-cost", "--max-tokens", "--timeout"] {
+        for number in ["-1", "-0.5", "0", "-5s"] {
+            let ran = desk.amplifier(&["run", flag, number, "hi"]);
+            assert_eq!(ran.code, 2, "{}", ran.seen());
+            let said = format!("invalid value '{number}' for '{flag} ");
+            assert!(
+                ran.stderr.contains(&said) && ran.stderr.contains("must be more than 0"),
+                "{}",
+                ran.seen()
+            );
+        }
+    }
+    let listed = desk.amplifier(&["session", "list", "--limit", "-3"]);
+    assert!(listed.code == 2 && listed.stderr.contains("not a whole number"), "{}", listed.seen());
+}

@@ -99,6 +99,15 @@ fn every_line_of_runs_that_fail_stop_or_never_begin_is_valid() {
     let ran = run(&desk, &["--plan", "none.json", "go"]);
     assert_eq!(ran.code, 2);
     assert!(checked(&validator, &ran).is_empty());
+    let result = ran.lines().pop().unwrap();
+    assert!(result["causes"][0].is_string() && result["hint"].is_string(), "{result}");
+    assert_eq!(result["place"], json!({"file": "none.json", "line": null, "column": null}));
+    // A hint, causes and a place of another shape are no result.
+    for (key, value) in [("hint", json!(7)), ("causes", json!("why")), ("place", json!({"file": 7}))] {
+        let mut wrong = result.clone();
+        wrong[key] = value;
+        assert!(!validator.is_valid(&wrong), "{key}");
+    }
 }
 
 #[test]

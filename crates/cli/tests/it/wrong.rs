@@ -82,6 +82,7 @@ fn what_was_asked_for_is_not_there() {
     row(&desk.amplifier(&["run", "--resume", "none-such", "hi"]), 2, &["none-such", "hint:"]);
     row(&desk.amplifier(&["run", "-p", "no such", "hi"]), 2, &["no such", "hint:"]);
     row(&desk.amplifier(&["run", "--bogus", "hi"]), 2, &["--bogus"]);
+    row(&desk.amplifier(&["run", "what", "is", "this"]), 2, &["'is'", "hint: several words are one prompt"]);
     row(&desk.amplifier(&["run", "--max-tokens", "many", "hi"]), 2, &["--max-tokens", "many"]);
     row(&desk.amplifier(&["run", "--max-cost", "cheap", "hi"]), 2, &["--max-cost", "cheap"]);
     row(&desk.amplifier(&["run", "--approve", "some", "hi"]), 2, &["some", "all, safe, none"]);

@@ -69,11 +69,9 @@ impl Validation {
     pub fn summary(&self) -> String {
         let outcome = if self.passed() { "PASSED" } else { "FAILED" };
         let passed = self.checks.iter().filter(|check| check.passed).count();
-        let (errors, warnings) = (self.errors().count(), self.warnings().count());
-        format!(
-            "{outcome}: {passed}/{} checks passed ({errors} errors, {warnings} warnings)",
-            self.checks.len()
-        )
+        let (errors, warnings) =
+            (counted(self.errors().count(), "error"), counted(self.warnings().count(), "warning"));
+        format!("{outcome}: {passed}/{} checks passed ({errors}, {warnings})", self.checks.len())
     }
 
     /// The errors as a numbered list with a total, or `No errors`.
@@ -86,8 +84,7 @@ impl Validation {
         for (number, check) in (1_usize..).zip(self.errors()) {
             text.push_str(&format!("  {number}. [{}] {}\n", check.name, check.message));
         }
-        let noun = if total == 1 { "error" } else { "errors" };
-        text.push_str(&format!("Total: {total} {noun}"));
+        text.push_str(&format!("Total: {}", counted(total, "error")));
         text
     }
 
@@ -151,4 +148,9 @@ impl Serialize for Validation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_json().serialize(serializer)
     }
+}
+
+/// A number of things in words.
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -335,7 +335,7 @@ fn the_report_counts_numbers_and_totals() {
     assert_eq!(Validation::default().summary(), "PASSED: 0/0 checks passed (0 errors, 0 warnings)");
 
     let bad = validate(&with(json!({ "tools": 1, "agents": 1, "more": 1 })));
-    assert_eq!(bad.summary(), "FAILED: 5/8 checks passed (2 errors, 1 warnings)");
+    assert_eq!(bad.summary(), "FAILED: 5/8 checks passed (2 errors, 1 warning)");
     assert_eq!(
         bad.format_errors(),
         "Mount Plan Validation Failed\n  1. [tools_type] `tools` must be a list, got a number\n  \
@@ -351,7 +351,7 @@ fn the_report_for_programs_has_a_fixed_order() {
     assert_eq!(
         text.unwrap(),
         concat!(
-            r#"{"passed":false,"summary":"FAILED: 3/4 checks passed (1 errors, 0 warnings)","errors":["#,
+            r#"{"passed":false,"summary":"FAILED: 3/4 checks passed (1 error, 0 warnings)","errors":["#,
             r#"{"name":"session_type","passed":false,"message":"`session` must be a dict, got a list","#,
             r#""severity":"error","pointer":"/session"}],"warnings":[],"checks":["#,
             r#"{"name":"root_type","passed":true,"message":"mount plan is a dict","severity":"info","pointer":""},"#,

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mounted, TaskFailure};
+use amplifier_core::contracts::{
+    Capability, HookEvent, HookFailure, HookHandler, Module, Mounted, TaskFailure,
+};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
@@ -32,6 +34,8 @@ use super::redaction::{RULES_CAPABILITY, Redactor};
 use super::wildcard::{fits, fits_any};
 use crate::table::BuiltIn;
 
+/// Under this name the application takes out the keys that it knows.
+const KEYS_CAPABILITY: &str = "secrets.hide";
 /// How long the end of a session waits for the disk.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
 
@@ -191,13 +195,14 @@ impl Module for Logging {
             .map_err(|error| place::refused(cx, error.to_string()))?
             .map_err(|error| place::refused(cx, format!("cannot open the log `{shown}`: {error}")))?;
         let queue = Queue::start(file, &config);
+        if let Some(Capability::Call(hide)) = cx.coordinator.capability(KEYS_CAPABILITY) {
+            queue.hide_keys_with(hide);
+        }
         let (last, rules) = (queue.clone(), queue.clone());
         // Registered first, so it runs when the handler hears nothing more.
         cx.register_cleanup(move || async move { last.flush().await.map_err(TaskFailure::new) });
         cx.on_session_ready(move |coordinator: Coordinator| async move {
-            if let Some(amplifier_core::contracts::Capability::Value(value)) =
-                coordinator.capability(RULES_CAPABILITY)
-            {
+            if let Some(Capability::Value(value)) = coordinator.capability(RULES_CAPABILITY) {
                 let redactor = Redactor::of_rules(value)
                     .ok_or_else(|| TaskFailure::new(format!("`{RULES_CAPABILITY}` cannot be read")))?;
                 rules.redact_with(redactor);
@@ -217,6 +222,7 @@ impl BuiltIn for Logging {
             .uses("session.working_dir")
             .uses("user.home_dir")
             .uses("redaction.rules")
+            .uses("secrets.hide")
     }
 }
 

@@ -34,8 +34,8 @@ pub(crate) struct Contents {
 /// What it says of one. The last line with metadata counts, and the last word on whether it is open.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known {
-    /// When something last happened in it, in microseconds.
-    pub(crate) at: i64,
+    /// When it was last used, in microseconds.
+    at: i64,
     line: Option<Place>,
     folder: Option<u32>,
     is_open: bool,
@@ -58,6 +58,11 @@ impl Known {
         !self.is_open && !self.is_empty && self.line.is_some()
     }
 
+    /// When it was last used; nothing where nobody noted that.
+    pub(crate) fn used(&self) -> i64 {
+        if self.is_empty { 0 } else { self.at }
+    }
+
     /// How long the journal was when nobody had said anything in it, if that is what is known last.
     pub(crate) fn empty_journal(&self) -> Option<u64> {
         let bytes = (self.is_empty && !self.is_open).then_some(self.at)?;
@@ -67,7 +72,7 @@ impl Known {
     /// What was said of it after its line, or without one.
     pub(super) fn mark(&self) -> Option<(i64, u8)> {
         match (self.is_open, self.is_empty) {
-            (true, _) => Some((0, OPEN)),
+            (true, _) => Some((self.at, OPEN)),
             (false, true) => Some((self.at, EMPTY)),
             (false, false) => None,
         }
@@ -121,7 +126,7 @@ impl Contents {
             None => self.sessions.entry(head.id.into()).or_default(),
         };
         (known.is_open, known.is_empty) = (head.flags.contains(&OPEN), head.flags.contains(&EMPTY));
-        if known.is_empty {
+        if known.is_empty || known.is_open {
             known.at = head.at;
         }
         let Some((folder, metadata)) = behind(head.rest, &mut self.folders) else { return };

@@ -176,7 +176,7 @@ pub async fn validate(args: &ValidateBundleArgs, access: &Access) -> Exit {
                 let lines = said.iter().cloned().chain(prepare::rendered(&error)).collect::<Vec<_>>();
                 told.push((Severity::Error, lines.join("\n")));
             }
-            told.extend(complaints.into_iter().map(|text| (Severity::Error, text)));
+            told.extend(complaints.iter().map(|notice| (Severity::Error, notice.render())));
             problems.push(said.join(": "));
         }
         Err(fault) => return load::refuse(&fault),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amplifier_app::open::RecordTap;
 use amplifier_app::telling;
-use amplifier_protocol::event::{Event, UserNotification};
+use amplifier_protocol::event::{Event, ProviderRetry, UserNotification};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::run::record_line;
@@ -45,23 +45,54 @@ impl RecordTap for Pace {
     }
 }
 
-/// Tells what the loop or a module has to say to the person.
+/// Tells what the loop or a module has to say to the person, and why it takes longer.
 pub(super) struct Notices;
 
 impl RecordTap for Notices {
     fn record(&self, record: &Record) {
         let RecordBody::Event { name, data } = &record.body else { return };
-        if name.as_str() != UserNotification::NAME {
-            return;
-        }
         // What cannot be read was not emitted by our own types.
-        let Ok(notice) = UserNotification::deserialize(data) else { return };
-        match notice.level.as_deref() {
-            Some("warning") => Remark::warning(notice.message).tell(),
-            Some("error") => Remark::error(notice.message).tell(),
-            _ => Remark::note(notice.message).tell(),
+        match name.as_str() {
+            UserNotification::NAME => drop(UserNotification::deserialize(data).map(tell_notice)),
+            ProviderRetry::NAME => drop(ProviderRetry::deserialize(data).map(|retry| tell_retry(&retry))),
+            _ => {}
         }
     }
+
+    fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(Retries))
+    }
+}
+
+/// Tells of an agent why it takes longer; what it has to say is for whoever started it.
+struct Retries;
+
+impl RecordTap for Retries {
+    fn record(&self, record: &Record) {
+        let RecordBody::Event { name, data } = &record.body else { return };
+        if name.as_str() == ProviderRetry::NAME {
+            drop(ProviderRetry::deserialize(data).map(|retry| tell_retry(&retry)));
+        }
+    }
+
+    fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(Self))
+    }
+}
+
+fn tell_notice(notice: UserNotification) {
+    match notice.level.as_deref() {
+        Some("warning") => Remark::warning(notice.message).tell(),
+        Some("error") => Remark::error(notice.message).tell(),
+        _ => Remark::note(notice.message).tell(),
+    }
+}
+
+fn tell_retry(retry: &ProviderRetry) {
+    let why = retry.error_message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let ProviderRetry { provider, attempt, max_retries, delay, .. } = retry;
+    let (wait, why) = (time(Duration::from_secs_f64(delay.clamp(0.0, 1e6))), shorten(&why, SHOWN));
+    Remark::note(format!("`{provider}`: asking again in {wait}: {why} ({attempt} of {max_retries})")).tell();
 }
 
 /// Tells every call as it begins and ends; those of agents stand below, further in.

@@ -3,11 +3,11 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use amplifier_app::ExecuteError;
 use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::open::OpenSession;
 use amplifier_app::store::usage_of_all;
 use amplifier_app::turns::{Outcome, TurnWatch};
+use amplifier_app::{ExecuteError, causes};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::run::{RunResult, RunStatus, RunTotals, RunUsage, result_line};
 use amplifier_protocol::spend::Unit;
@@ -15,7 +15,7 @@ use amplifier_protocol::spend::Unit;
 use crate::args::{Output, StartArgs};
 use crate::chat::{self, Colour};
 use crate::exit::Exit;
-use crate::render::{self, Remark};
+use crate::render::{self, Remark, Told};
 use crate::stop::Stop;
 
 /// A turn that is over, one way or another.
@@ -35,7 +35,11 @@ pub(super) struct Ended<'a> {
 
 impl Ended<'_> {
     pub(super) fn exit(&self) -> Exit {
-        Exit::of(self.outcome(), self.stopped)
+        match self.result {
+            // Trying again would not help: what it was to run with is wrong.
+            Some(Err(ExecuteError::NoProviders { .. })) => Exit::Usage,
+            _ => Exit::of(self.outcome(), self.stopped),
+        }
     }
 
     fn outcome(&self) -> Outcome {
@@ -49,7 +53,8 @@ impl Ended<'_> {
             Exit::Refused => RunStatus::LimitReached,
             Exit::TimedOut => RunStatus::TimedOut,
             Exit::Interrupted | Exit::Terminated | Exit::HungUp | Exit::Unread => RunStatus::Cancelled,
-            Exit::Failure | Exit::Usage | Exit::News => RunStatus::Failed,
+            Exit::Usage => RunStatus::Error,
+            Exit::Failure | Exit::News => RunStatus::Failed,
         }
     }
 
@@ -85,10 +90,11 @@ impl Ended<'_> {
         let session = &self.opened.session;
         let status = session.status();
         let answered = self.result.and_then(|result| result.as_ref().ok());
-        let failed = || self.result.and_then(|result| result.as_ref().err()).map(ToString::to_string);
-        let told = || render::errors_told().last().cloned();
-        let error = failure.map(|failure| failure.message).or_else(failed);
-        let error = if exit == Exit::Success { None } else { error.or_else(told) };
+        let wrong = if exit == Exit::Success { None } else { self.wrong(failure) };
+        let (error, causes, hint, place) = match wrong {
+            Some(Told { error, causes, hint, place }) => (Some(error), causes, hint, place),
+            None => (None, Vec::new(), None, None),
+        };
         RunResult {
             status: self.status(exit),
             exit_code: exit.code(),
@@ -97,6 +103,9 @@ impl Ended<'_> {
                 .filter(|answer| exit == Exit::Success || (exit != Exit::Refused && !answer.is_empty()))
                 .cloned(),
             error,
+            causes,
+            hint,
+            place,
             finish_reason: self.watch.finish_reason(),
             session_id: self.kept.cloned(),
             turn: status.turns,
@@ -110,6 +119,19 @@ impl Ended<'_> {
             denied: self.watch.denied(),
             plan_hash: Some(session.plan_hash().to_string()),
             load_report: serde_json::to_value(session.report()).ok(),
+        }
+    }
+
+    /// What went wrong, for programs: how the turn failed, else what was told last.
+    fn wrong(&self, failure: Option<Failure>) -> Option<Told> {
+        let error = self.result.and_then(|result| result.as_ref().err());
+        let causes = error.map(|error| causes(error).into_iter().skip(1).collect()).unwrap_or_default();
+        match failure {
+            Some(Failure { message, hint }) => {
+                let hint = hint.map(|hint| render::typed(&hint).into_owned());
+                Some(Told { error: message, causes, hint, place: None })
+            }
+            None => render::errors_told().pop(),
         }
     }
 
@@ -178,8 +200,15 @@ pub(super) fn without_session(output: Output, exit: Exit) {
         _ => RunStatus::Error,
     };
     let told = render::errors_told();
-    let error = if told.is_empty() { "there is no session".to_owned() } else { told.join("\n") };
-    print(output, &RunResult::without_session(status, exit.code(), error));
+    let errors: Vec<_> = told.iter().map(|told| told.error.as_str()).collect();
+    let error = if told.is_empty() { "there is no session".to_owned() } else { errors.join("\n") };
+    let result = RunResult {
+        causes: told.iter().flat_map(|told| told.causes.clone()).collect(),
+        hint: told.iter().find_map(|told| told.hint.clone()),
+        place: told.iter().find_map(|told| told.place.clone()),
+        ..RunResult::without_session(status, exit.code(), error)
+    };
+    print(output, &result);
 }
 
 /// Tells that there was nothing to do: no model was asked.

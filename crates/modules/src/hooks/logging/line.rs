@@ -1,6 +1,6 @@
 //! What a line says. The format is described in `docs/reference/log.md`; its version is here.
 
-use amplifier_core::contracts::{EventStamp, HookEvent};
+use amplifier_core::contracts::{CapabilityCall, EventStamp, HookEvent};
 use amplifier_core::redact::redact;
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::tool::picture_bytes;
@@ -114,6 +114,17 @@ impl Line {
             }
             Self::Dropped(_) => 0,
         }
+    }
+
+    /// Takes out the keys that are known. Where that cannot be done nothing of the data is written.
+    pub(super) async fn hide_keys(&mut self, hide: &dyn CapabilityCall) {
+        let Self::Event(entry) = self else { return };
+        let hidden = hide.call(Value::Object(std::mem::take(&mut entry.data))).await;
+        entry.data = match hidden {
+            Ok(Value::Object(data)) => data,
+            Ok(_) => Map::new(),
+            Err(error) => Map::from_iter([("withheld".to_owned(), Value::from(error.to_string()))]),
+        };
     }
 
     /// The bytes of the line, with its end. Secrets are taken out here, away from the turn.

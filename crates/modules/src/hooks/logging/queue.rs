@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use amplifier_core::contracts::CapabilityCall;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Config;
@@ -36,6 +37,7 @@ struct Shared {
     max_line_bytes: usize,
     dropped: AtomicU64,
     redactor: OnceLock<Redactor>,
+    keys: OnceLock<Arc<dyn CapabilityCall>>,
     trouble: Mutex<Trouble>,
 }
 
@@ -59,6 +61,7 @@ impl Queue {
             max_line_bytes: config.max_line_bytes,
             dropped: AtomicU64::new(0),
             redactor: OnceLock::new(),
+            keys: OnceLock::new(),
             trouble: Mutex::default(),
         });
         tokio::spawn(empty(waiting, file, Arc::clone(&shared)));
@@ -96,6 +99,11 @@ impl Queue {
     pub(super) fn redact_with(&self, redactor: Redactor) {
         // Set once, when the session is ready; a second module with the same rules changes nothing.
         self.shared.redactor.set(redactor).ok();
+    }
+
+    /// Hides known keys with this, from now on. The first one counts.
+    pub(super) fn hide_keys_with(&self, hide: Arc<dyn CapabilityCall>) {
+        self.shared.keys.set(hide).ok();
     }
 
     /// What is wrong, told once for each time it begins.
@@ -145,6 +153,13 @@ async fn empty(mut waiting: mpsc::Receiver<Job>, mut file: LogFile, shared: Arc<
             && let Ok(job) = waiting.try_recv()
         {
             batch.push(job);
+        }
+        if let Some(keys) = shared.keys.get() {
+            for job in &mut batch {
+                if let Job::Line(line, _) = job {
+                    line.hide_keys(&**keys).await;
+                }
+            }
         }
         let shared = Arc::clone(&shared);
         let written = tokio::task::spawn_blocking(move || {

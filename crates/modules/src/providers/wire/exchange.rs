@@ -59,9 +59,10 @@ impl Exchange {
         tape: Tape,
     ) -> Result<Self, String> {
         let base = settings.base_url.as_deref().unwrap_or_default();
-        let url = Url::parse(base).map_err(|error| format!("`base_url` `{base}` is no URL: {error}"))?;
+        let key = settings.base_url_from.as_deref().unwrap_or("base_url");
+        let url = Url::parse(base).map_err(|error| format!("`{key}` `{base}` is no URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(format!("`base_url` `{base}` must begin with http:// or https:// and name a host"));
+            return Err(format!("`{key}` `{base}` must begin with http:// or https:// and name a host"));
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.headers {

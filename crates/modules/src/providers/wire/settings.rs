@@ -36,6 +36,9 @@ pub(crate) struct Settings {
     pub(crate) api_key: Option<Secret>,
     /// Where the service is.
     pub(crate) base_url: Option<String>,
+    /// The variable that said so, for whoever has to mend it.
+    #[serde(skip)]
+    pub(crate) base_url_from: Option<String>,
     /// The model that is asked when a request names none. `model` is the same key.
     pub(crate) default_model: Option<String>,
     /// The most tokens of an answer, where a request does not say.
@@ -100,6 +103,7 @@ impl Default for Settings {
         Self {
             api_key: None,
             base_url: None,
+            base_url_from: None,
             default_model: None,
             max_tokens: None,
             temperature: None,
@@ -159,6 +163,7 @@ impl Settings {
         for name in variables {
             if self.base_url.is_none() {
                 self.base_url = variable(&cx.coordinator, name).await;
+                self.base_url_from = self.base_url.is_some().then(|| (*name).to_owned());
             }
         }
         self.base_url = self.base_url.or_else(|| usual.map(str::to_owned));

@@ -1,0 +1,93 @@
+//! A clock that is wrong: before 1970, as on a machine that was never told the time, and set back between two sessions.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::desk::{Desk, Ran, says};
+
+/// Gives programs another time of day: so many seconds earlier than it is.
+const SHIM: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *time) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(id, time);
+    if (id == CLOCK_REALTIME) time->tv_sec -= atoll(getenv("EARLIER"));
+    return result;
+}
+"#;
+
+/// The library that does it; whoever builds this program has a compiler that links it.
+fn shim(desk: &Desk) -> PathBuf {
+    let (source, library) = (desk.path("clock.c"), desk.path("clock.so"));
+    std::fs::write(&source, SHIM).unwrap();
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl").status();
+    assert!(built.unwrap().success());
+    library
+}
+
+struct Machine {
+    desk: Desk,
+    shim: PathBuf,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let desk = Desk::new();
+        let shim = shim(&desk);
+        Self { desk, shim }
+    }
+
+    /// Runs with a clock that is so many seconds behind.
+    fn behind(&self, seconds: i64, args: &[&str]) -> Ran {
+        let mut command = self.desk.command(args);
+        command.env("LD_PRELOAD", &self.shim).env("EARLIER", seconds.to_string());
+        Ran::of(command.output().unwrap())
+    }
+}
+
+const DAY: i64 = 24 * 60 * 60;
+
+#[test]
+fn before_1970_a_session_is_kept_and_goes_on() {
+    let machine = Machine::new();
+    machine.desk.plan("a.json", &says("one"));
+    let long_ago = 100 * 365 * DAY;
+    for _ in 0..2 {
+        let ran = machine.behind(long_ago, &["run", "--plan", "a.json", "hi"]);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "one\n", ""), "{}", ran.seen());
+    }
+    assert_eq!(machine.desk.sessions().len(), 2, "each has an id of its own");
+    let ran = machine.behind(long_ago, &["continue", "more"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "one\n"), "{}", ran.seen());
+    let listed = machine.behind(long_ago, &["session", "list"]);
+    assert_eq!(listed.code, 0, "{}", listed.seen());
+}
+
+#[test]
+fn the_last_used_session_is_the_last_used_one_after_the_clock_went_back() {
+    let machine = Machine::new();
+    machine.desk.plan("a.json", &says("one"));
+    let begun = |earlier: i64, words: &str| {
+        let ran = machine.behind(earlier, &["run", "--plan", "a.json", "--output", "json", words]);
+        ran.json()["session_id"].as_str().unwrap().to_owned()
+    };
+    let last = || {
+        let ran = machine.behind(2 * DAY, &["continue", "--output", "json", "more"]);
+        ran.json()["session_id"].as_str().unwrap_or_else(|| panic!("{}", ran.seen())).to_owned()
+    };
+    let ahead = begun(0, "while the clock was ahead");
+    let behind = begun(2 * DAY, "after it was set right");
+    assert_eq!(last(), behind);
+    // Who goes on with the other has used that one last.
+    let ran = machine.behind(2 * DAY, &["run", "--resume", &ahead, "again"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert_eq!(last(), ahead);
+    let listed = machine.behind(2 * DAY, &["session", "list", "--output", "json"]).json();
+    let order: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|row| &row["session_id"]).collect();
+    assert_eq!(order, [&ahead, &behind]);
+}

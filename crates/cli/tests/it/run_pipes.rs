@@ -1,0 +1,110 @@
+//! Paths that are no files: what was handed over open is read like one, everything else is refused at once and by its name.
+
+use std::io::Write;
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+
+use crate::desk::{Desk, Ran, read, says};
+
+/// A pipe that nobody writes to; whoever opens it to read waits.
+fn pipe(desk: &Desk, name: &str) {
+    let path = desk.work().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Refused; nothing but the end of patience ends what waits for a writer.
+#[track_caller]
+fn refused(desk: &Desk, args: &[&str], code: i32, words: &[&str]) {
+    let ran = desk.amplifier(args);
+    assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{}", ran.seen());
+    for word in words.iter().chain(&["\n  hint: "]) {
+        assert!(ran.stderr.contains(word), "`{word}` is not told: {}", ran.seen());
+    }
+    assert!(desk.sessions().is_empty(), "{}", ran.seen());
+}
+
+#[test]
+fn what_is_no_file_is_refused_at_once_and_named() {
+    let desk = Desk::new();
+    pipe(&desk, "pipe.json");
+    pipe(&desk, "pipe.yaml");
+    let listener = UnixListener::bind(desk.work().join("socket.json")).unwrap();
+    for (path, what) in
+        [("pipe.json", "it is a pipe"), ("socket.json", "it is a socket"), ("/dev/zero", "it is a device")]
+    {
+        refused(&desk, &["run", "--plan", path, "hi"], 2, &[path, what]);
+        refused(&desk, &["plan", "validate", path], 2, &[path, what]);
+        refused(&desk, &["plan", "hash", "--plan", path], 2, &[path, what]);
+    }
+    refused(&desk, &["run", "--bundle", "./pipe.yaml", "hi"], 2, &["pipe.yaml", "not a regular file"]);
+    refused(&desk, &["bundle", "show", "./pipe.yaml"], 2, &["pipe.yaml", "not a regular file"]);
+    drop(listener);
+}
+
+#[test]
+fn settings_that_are_no_file_are_refused_at_once_and_named() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("hi"));
+    pipe(&desk, ".amplifier/settings.yaml");
+    let words = ["settings.yaml`", "it is a pipe"];
+    refused(&desk, &["run", "--plan", "a.json", "hi"], 1, &words);
+    refused(&desk, &["config", "show"], 1, &words);
+}
+
+#[test]
+fn a_plan_may_be_piped_in() {
+    let desk = Desk::new();
+    let plan = says("piped");
+    let ran = desk.amplifier_with_input(&["run", "--plan", "/dev/stdin", "hi"], plan.to_string().as_bytes());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "piped\n"), "{}", ran.seen());
+    let folder = desk.sessions().pop().unwrap();
+    assert!(
+        !read(&folder.join("transcript.jsonl")).contains("loop-basic"),
+        "the plan is no part of the prompt"
+    );
+    // What it came from is gone, and that is nothing to tell.
+    let id = folder.file_name().unwrap().to_str().unwrap();
+    let again = desk.amplifier_with_input(&["run", "--resume", id], b"more");
+    assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{}", again.seen());
+
+    let ran = desk.amplifier_with_input(&["run", "--plan", "/dev/stdin"], plan.to_string().as_bytes());
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains("no prompt is given"), "{}", ran.seen());
+
+    desk.plan("a.json", &plan);
+    let mut shell = Command::new("bash");
+    let script = format!("{} run --plan <(cat a.json) hi", env!("CARGO_BIN_EXE_amplifier"));
+    shell.arg("-c").arg(script).current_dir(desk.work()).env("AMPLIFIER_HOME", desk.home());
+    let ran = Ran::of(shell.stdin(Stdio::null()).output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "piped\n"), "{}", ran.seen());
+}
+
+#[test]
+fn a_plan_that_never_ends_is_stopped_when_the_time_is_up() {
+    let desk = Desk::new();
+    let mut child = desk
+        .command(&["run", "--timeout", "300ms", "--plan", "/dev/stdin", "hi"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It stays open until the program has ended.
+    let mut writer = child.stdin.take().unwrap();
+    writer.write_all(b"{").unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    drop(writer);
+    assert_eq!(ran.code, 124, "{}", ran.seen());
+}
+
+#[test]
+fn a_dash_stands_for_standard_input() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("yes"));
+    let ran = desk.amplifier_with_input(&["run", "--plan", "a.json", "-"], b"what is piped");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "yes\n"), "{}", ran.seen());
+    let transcript = read(&desk.sessions().pop().unwrap().join("transcript.jsonl"));
+    assert!(transcript.contains("\"what is piped\"") && !transcript.contains("<stdin>"), "{transcript}");
+    let ran = desk.amplifier(&["run", "--plan", "a.json", "-"]);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains("standard input is empty"), "{}", ran.seen());
+}
