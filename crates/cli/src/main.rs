@@ -18,6 +18,7 @@ mod progress;
 mod question;
 mod render;
 mod stop;
+mod width;
 
 use amplifier_app::env::{self, Environment};
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};

@@ -11,15 +11,18 @@ use super::approve::{self, Asked, Meaning, Open};
 use super::calls::{Call, Calls, Well, one_line, seconds, shortened};
 use super::draft::{Draft, Meant};
 use super::markdown::{Stream, safe};
-use super::paint::{Hue, Line, Margin, Span, Style, wrap};
+use super::paint::{Hue, Line, Margin, Span, Style, width, wrap};
 use super::screen::{Cursor, Face, Screen};
 use super::tap::{Seen, Success};
+use crate::page::shortened_before;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How long one picture of the spinner stays.
 const BEAT: Duration = Duration::from_millis(100);
 /// The most lines of a forming answer that are drawn again.
 const FORMING: usize = 8;
+/// How much of a thought is shown while it goes on, in columns.
+const THINKING: usize = 41;
 /// How much of the last thought is kept, in bytes.
 const THOUGHT: usize = 64 * 1024;
 
@@ -226,7 +229,7 @@ impl<'a> View<'a> {
             Thinking::Shown => thought_lines(&thought, room),
             Thinking::Folded => {
                 let head = format!("thought for {}: ", seconds(began.elapsed()));
-                let rest = shortened(&one_line(&thought), room.saturating_sub(head.chars().count()));
+                let rest = shortened(&one_line(&thought), room.saturating_sub(width(&head)));
                 vec![vec![Span::new(head + &rest, Style::DIM.italic())]]
             }
         };
@@ -415,7 +418,7 @@ impl<'a> View<'a> {
     fn status(&self, spinner: &str, calls: usize) -> Line {
         let doing = match (&self.thought, self.stopping) {
             (_, Stopping::Soon | Stopping::Now) => "stopping".to_owned(),
-            (Some((_, thought)), _) => format!("thinking: {}", tail(&one_line(thought), 40)),
+            (Some((_, thought)), _) => format!("thinking: {}", shortened_before(&one_line(thought), THINKING)),
             (None, _) if calls > 0 => "running".to_owned(),
             (None, _) => "working".to_owned(),
         };
@@ -441,12 +444,6 @@ fn well(success: Success) -> Well {
 pub fn thought_lines(thought: &str, room: usize) -> Vec<Line> {
     let margin = Margin { first: vec![Span::new("  ", Style::DIM)], rest: vec![Span::new("  ", Style::DIM)] };
     wrap(&[Span::new(safe(thought.trim()), Style::DIM.italic())], room, &margin)
-}
-
-fn tail(text: &str, many: usize) -> String {
-    let from = text.chars().count().saturating_sub(many);
-    let cut = if from > 0 { "…" } else { "" };
-    format!("{cut}{}", text.chars().skip(from).collect::<String>())
 }
 
 /// Line ends of a draft are shown as a mark: it has one line on the screen.

@@ -4,7 +4,7 @@ use amplifier_protocol::status::SessionStatus;
 use serde_json::Value;
 
 use crate::chat::calls::one_line;
-use crate::chat::paint::{Line, Margin, Span, Style, wrap};
+use crate::chat::paint::{Line, Margin, Span, Style, width, wrap};
 use crate::chat::turn::{dollars, tokens};
 use crate::chat::view::{self, Thinking, thought_lines};
 use crate::chat::{Chat, markdown, slash};
@@ -64,7 +64,7 @@ impl Chat {
 
     /// Two columns, the second one wrapped; below each other where there is no room for two.
     pub(super) fn table(&mut self, rows: &[(impl AsRef<str>, String)]) {
-        let widest = rows.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0).min(24);
+        let widest = rows.iter().map(|(name, _)| width(name.as_ref())).max().unwrap_or(0).min(24);
         let room = view::room(&self.screen);
         let lines: Vec<Line> =
             rows.iter().flat_map(|(name, text)| row(name.as_ref(), text, widest, room)).collect();
@@ -198,7 +198,7 @@ fn row(name: &str, text: &str, widest: usize, room: usize) -> Vec<Line> {
         return lines;
     }
     let margin = Margin {
-        first: vec![Span::new(format!("  {name:widest$}  "), Style::BOLD)],
+        first: vec![Span::new(format!("  {name}{}  ", " ".repeat(widest.saturating_sub(width(name)))), Style::BOLD)],
         rest: vec![Span::plain(" ".repeat(widest + 4))],
     };
     wrap(&text, room, &margin)
