@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::render;
 use crate::stop::{Stop, Stops};
 
+mod ahead;
 mod approve;
 mod calls;
 mod complete;
@@ -23,6 +24,7 @@ mod editor;
 mod highlight;
 mod hush;
 mod input;
+mod job;
 mod markdown;
 mod obey;
 mod onlook;
@@ -38,6 +40,7 @@ use complete::{Completion, Shared};
 use draft::{Draft, Meant};
 use editor::{Break, Setup};
 use input::{Input, Typed};
+use job::Job;
 pub use onlook::{Onlooker, Shown, Wire};
 pub use paint::Colour;
 use paint::{Hue, Line, Margin, Span, Style, wrap};
@@ -58,6 +61,7 @@ struct Chat {
     screen: Screen,
     input: Input,
     stops: Stops,
+    job: Job,
     seat: Seat,
     memory: Memory,
     draft: Draft,
@@ -77,8 +81,9 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         _ => Thinking::Folded,
     };
     let unread = Arc::new(Notify::new());
-    let mut stops = match Stops::listen(None, Arc::clone(&unread)) {
-        Ok(stops) => stops,
+    let listening = Stops::listen(None, Arc::clone(&unread)).and_then(|stops| Ok((stops, Job::listen()?)));
+    let (mut stops, job) = match listening {
+        Ok(listening) => listening,
         Err(error) => {
             render::error(&error, None);
             return Exit::Failure;
@@ -112,6 +117,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         screen,
         input,
         stops,
+        job,
         seat,
         memory: Memory { thinking, ..Memory::default() },
         draft: Draft::default(),
@@ -189,8 +195,12 @@ impl Chat {
                     self.exit = Exit::Usage;
                     return Next::Prompt;
                 }
-                // Only while a turn runs.
-                Typed::Key(_) | Typed::Paste(_) | Typed::Rested => continue,
+                Typed::Emptied => {
+                    interrupts = 0;
+                    continue;
+                }
+                // Only while a turn runs, or done already.
+                Typed::Key(_) | Typed::Paste(_) | Typed::Rested | Typed::Suspend => continue,
             };
             return match slash::read(&line) {
                 Said::Nothing => Next::Prompt,
@@ -253,7 +263,7 @@ impl Chat {
         if self.screen.face() == Face::Dumb {
             self.screen.mark(&format!("{mark}> "));
         }
-        self.input.ask(&mark, self.draft.take());
+        self.input.ask(&mark, std::mem::take(&mut self.draft));
         loop {
             tokio::select! {
                 // What asks to stop comes first: a line that waits already must not begin another turn.
@@ -263,8 +273,16 @@ impl Chat {
                     Typed::Interrupt if self.input.interrupt(Break::Interrupt) => {}
                     typed => return typed,
                 },
+                () = self.job.continued() => self.input.take_back(),
                 typed = self.input.next() => match typed {
                     Typed::Key(_) | Typed::Paste(_) | Typed::Rested => {}
+                    Typed::Suspend => {
+                        self.suspend().await;
+                        if let Some(typed) = self.settle().await {
+                            return typed;
+                        }
+                        self.input.ask(&mark, std::mem::take(&mut self.draft));
+                    }
                     Typed::Line(line) if self.input.was_too_late() => {
                         self.draft.put(line);
                         return Typed::Interrupt;
@@ -273,6 +291,13 @@ impl Chat {
                 },
             }
         }
+    }
+
+    /// Lets the shell have the terminal until it gives it back.
+    async fn suspend(&mut self) {
+        self.input.lend();
+        self.job.suspend().await;
+        self.input.take_back();
     }
 
     /// What something that asks to stop means at the prompt.
@@ -286,7 +311,7 @@ impl Chat {
 
     /// Takes the keys that were on their way when a turn ended: they belong to the next prompt. What is no key is given back.
     async fn settle(&mut self) -> Option<Typed> {
-        let mut interrupted = None;
+        let (mut interrupted, mut suspends) = (None, false);
         let mut resting = self.input.rest();
         while resting {
             tokio::select! {
@@ -303,6 +328,7 @@ impl Chat {
                         }
                         Meant::Interrupt => interrupted = Some(Typed::Interrupt),
                         Meant::End => interrupted = Some(Typed::End),
+                        Meant::Suspend => suspends = true,
                         Meant::Nothing => {}
                     },
                     Typed::Paste(text) => self.draft.paste(&text),
@@ -310,6 +336,9 @@ impl Chat {
                     typed => return Some(typed),
                 },
             }
+        }
+        if suspends {
+            self.suspend().await;
         }
         interrupted
     }

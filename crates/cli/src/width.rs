@@ -79,21 +79,22 @@ mod tests {
     #[test]
     fn what_belongs_together_is_not_torn() {
         let text = "a👩\u{200d}👧e\u{301}❤\u{fe0f}z";
-        assert_eq!([0, 1, 4, 5, 6, 7, 8].map(|room| beginning(text, room)), [
-            "",
-            "a",
-            "a",
-            "a👩\u{200d}👧",
-            "a👩\u{200d}👧e\u{301}",
-            "a👩\u{200d}👧e\u{301}",
-            "a👩\u{200d}👧e\u{301}❤\u{fe0f}",
-        ]);
-        assert_eq!([0, 2, 3, 4].map(|room| ending(text, room)), [
-            "",
-            "z",
-            "❤\u{fe0f}z",
-            "e\u{301}❤\u{fe0f}z"
-        ]);
+        assert_eq!(
+            [0, 1, 4, 5, 6, 7, 8].map(|room| beginning(text, room)),
+            [
+                "",
+                "a",
+                "a",
+                "a👩\u{200d}👧",
+                "a👩\u{200d}👧e\u{301}",
+                "a👩\u{200d}👧e\u{301}",
+                "a👩\u{200d}👧e\u{301}❤\u{fe0f}",
+            ]
+        );
+        assert_eq!(
+            [0, 2, 3, 4].map(|room| ending(text, room)),
+            ["", "z", "❤\u{fe0f}z", "e\u{301}❤\u{fe0f}z"]
+        );
         assert_eq!(first("e\u{301}x"), "e\u{301}");
     }
 }

@@ -131,6 +131,13 @@ pub enum Colour {
 
 /// A line as it is sent to the terminal.
 pub fn written(line: &[Span], colour: Colour) -> String {
+    let mut text = begun(line, colour);
+    text.truncate(text.trim_end_matches(' ').len());
+    text
+}
+
+/// The same of a line that goes on, with the blanks at its end.
+pub fn begun(line: &[Span], colour: Colour) -> String {
     let mut text = String::new();
     for span in line {
         let codes = if colour == Colour::On { span.style.codes() } else { String::new() };
@@ -140,7 +147,6 @@ pub fn written(line: &[Span], colour: Colour) -> String {
             text.push_str(&format!("\u{1b}[{codes}m{}\u{1b}[0m", span.text));
         }
     }
-    text.truncate(text.trim_end_matches(' ').len());
     text
 }
 

@@ -39,6 +39,8 @@ enum Wish {
     TimeUp,
     /// Stop, and leave.
     Leave(Exit),
+    /// The shell shall have the terminal.
+    Suspend,
     /// A line: an answer, a word to the turn, or a command for afterwards.
     Line(String),
 }
@@ -130,6 +132,10 @@ impl Chat {
                     wish = heard(view, typed);
                     view.draw();
                 }
+                () = self.job.continued() => {
+                    self.input.take_back();
+                    view.draw_anew();
+                }
                 Some(asked) = self.seat.asked.recv(), if view.question.is_none() => {
                     view.take_all(&mut self.seat.seen);
                     view.ask(asked, Instant::now());
@@ -148,6 +154,13 @@ impl Chat {
                 && !answers
             {
                 self.input.remember(line);
+            }
+            if let Wish::Suspend = wish {
+                running.view.hide();
+                self.input.lend();
+                self.job.suspend().await;
+                self.input.take_back();
+                running.view.draw_anew();
             }
             running.grant(wish).await;
         };
@@ -254,7 +267,7 @@ impl<'a> Running<'a> {
 
     async fn grant(&mut self, wish: Wish) {
         match wish {
-            Wish::Nothing => {}
+            Wish::Nothing | Wish::Suspend => {}
             Wish::Stop => {
                 self.stops += 1;
                 self.stop().await;
@@ -349,6 +362,7 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
             Meant::Line(line) => Wish::Line(line),
             Meant::Interrupt => Wish::Stop,
             Meant::End => Wish::Leave(Exit::Success),
+            Meant::Suspend => Wish::Suspend,
         },
         Typed::Paste(text) => {
             view.paste(&text, Instant::now());
@@ -361,7 +375,7 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
             Wish::Nothing
         }
         // The end of what is typed is not the end of the turn.
-        Typed::End | Typed::Broken(_) | Typed::Rested => Wish::Nothing,
+        Typed::End | Typed::Broken(_) | Typed::Rested | Typed::Emptied | Typed::Suspend => Wish::Nothing,
     }
 }
 

@@ -15,12 +15,15 @@ use super::paint::{Hue, Line, Margin, Span, Style, width, wrap};
 use super::screen::{Cursor, Face, Screen};
 use super::tap::{Seen, Success};
 use crate::page::shortened_before;
+use crate::width::{beginning, ending};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How long one picture of the spinner stays.
 const BEAT: Duration = Duration::from_millis(100);
 /// The most lines of a forming answer that are drawn again.
 const FORMING: usize = 8;
+/// What stands before what is typed.
+const MARK: &str = "> ";
 /// How much of a thought is shown while it goes on, in columns.
 const THINKING: usize = 41;
 /// How much of the last thought is kept, in bytes.
@@ -393,8 +396,8 @@ impl<'a> View<'a> {
         let running: Vec<Line> = self.memory.calls.running().flat_map(with_agents).collect();
         if let Some(open) = &self.question {
             lines.push(open.line());
-            lines.push(vec![Span::plain("> "), Span::plain(shown(self.draft.text()))]);
-            self.screen.live(&lines, Cursor::Shown);
+            let cursor = self.draft_line(&mut lines, room);
+            self.screen.live(&lines, cursor);
             return;
         }
         if !lines.is_empty() || self.last != Kind::Call || running.is_empty() {
@@ -406,19 +409,41 @@ impl<'a> View<'a> {
         lines.extend(
             self.queued.iter().map(|text| vec![Span::new(format!("queued: {}", one_line(text)), Style::DIM)]),
         );
-        let cursor = if self.draft.text().is_empty() { Cursor::Hidden } else { Cursor::Shown };
-        if cursor == Cursor::Shown {
-            let text = shown(self.draft.text());
-            let tail = text.chars().count().saturating_sub(room.saturating_sub(3));
-            lines.push(vec![Span::plain("> "), Span::plain(text.chars().skip(tail).collect::<String>())]);
-        }
+        let cursor = match self.draft.text().is_empty() {
+            true => Cursor::Hidden,
+            false => self.draft_line(&mut lines, room),
+        };
         self.screen.live(&lines, cursor);
+    }
+
+    /// Takes what changes off the screen: somebody else gets the terminal.
+    pub fn hide(&mut self) {
+        self.screen.clear();
+    }
+
+    /// Draws what changes where the cursor is now: somebody else had the terminal.
+    pub fn draw_anew(&mut self) {
+        self.screen.forget();
+        self.draw();
+    }
+
+    /// What is being typed, as much of it around the cursor as fits.
+    fn draft_line(&self, lines: &mut Vec<Line>, room: usize) -> Cursor {
+        let (before, behind) = self.draft.parts();
+        let (before, behind) = (shown(before), shown(behind));
+        let room = room.saturating_sub(MARK.len() + 1);
+        let before = ending(&before, room);
+        let behind = beginning(&behind, room.saturating_sub(width(before)));
+        lines.push(vec![Span::plain(MARK), Span::plain(before), Span::plain(behind)]);
+        Cursor::After(2)
     }
 
     fn status(&self, spinner: &str, calls: usize) -> Line {
         let doing = match (&self.thought, self.stopping) {
             (_, Stopping::Soon | Stopping::Now) => "stopping".to_owned(),
-            (Some((_, thought)), _) => format!("thinking: {}", shortened_before(&one_line(thought), THINKING)),
+            (Some((_, thought)), _) => {
+                format!("thinking: {}", shortened_before(&one_line(thought), THINKING))
+            }
             (None, _) if calls > 0 => "running".to_owned(),
             (None, _) => "working".to_owned(),
         };

@@ -198,7 +198,10 @@ fn row(name: &str, text: &str, widest: usize, room: usize) -> Vec<Line> {
         return lines;
     }
     let margin = Margin {
-        first: vec![Span::new(format!("  {name}{}  ", " ".repeat(widest.saturating_sub(width(name)))), Style::BOLD)],
+        first: vec![Span::new(
+            format!("  {name}{}  ", " ".repeat(widest.saturating_sub(width(name)))),
+            Style::BOLD,
+        )],
         rest: vec![Span::plain(" ".repeat(widest + 4))],
     };
     wrap(&text, room, &margin)
