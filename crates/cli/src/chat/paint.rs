@@ -237,6 +237,21 @@ pub fn exact(text: &str, style: Style, room: usize, margin: &Margin) -> Vec<Line
     lines
 }
 
+/// Pieces side by side, two blanks between them, as many in a line as fit; none is broken.
+pub fn packed(pieces: Vec<Line>, room: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for piece in pieces {
+        match lines.last_mut().filter(|line| line_width(line) + 2 + line_width(&piece) <= room) {
+            Some(line) => {
+                line.push(Span::plain("  "));
+                line.extend(piece);
+            }
+            None => lines.push(piece),
+        }
+    }
+    lines
+}
+
 struct Wrapping<'a> {
     lines: Vec<Line>,
     line: Line,

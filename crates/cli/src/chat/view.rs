@@ -280,17 +280,16 @@ impl<'a> View<'a> {
     /// Puts a question. What is being typed goes on.
     pub fn ask(&mut self, asked: Asked, now: Instant) {
         self.end_text();
-        let room = room(self.screen);
-        let mut lines = approve::shown(&asked, room);
-        let hidden = lines.len().saturating_sub(approve::LINES);
-        if hidden > 0 {
-            lines.truncate(approve::LINES);
-            lines.push(vec![Span::new(format!("  … {hidden} more lines"), Style::of(Hue::Yellow))]);
-        }
-        lines.extend(approve::scope(&asked.question, room));
+        let rows = match self.screen.face() {
+            Face::Full => self.screen.size().1,
+            // What scrolled away there was read line by line.
+            Face::Dumb | Face::Pipe => usize::MAX,
+        };
+        let mut open = Open::new(asked, self.draft.text(), now);
+        let lines = open.shown(room(self.screen), rows);
         self.part(Kind::Call);
         self.screen.note(&lines);
-        self.question = Some(Open::new(asked, hidden, self.draft.text(), now));
+        self.question = Some(open);
     }
 
     /// Time goes by for a question: one whose asker went away needs no answer any more, one that stands there takes one.
@@ -298,7 +297,8 @@ impl<'a> View<'a> {
         self.drop_stale_question();
         let Some(open) = &mut self.question else { return };
         if open.wait(now) && self.screen.face() == Face::Dumb {
-            self.screen.note(&[open.line()]);
+            let lines = open.lines(room(self.screen));
+            self.screen.note(&lines);
         }
     }
 
@@ -395,7 +395,7 @@ impl<'a> View<'a> {
         };
         let running: Vec<Line> = self.memory.calls.running().flat_map(with_agents).collect();
         if let Some(open) = &self.question {
-            lines.push(open.line());
+            lines.extend(open.lines(room));
             let cursor = self.draft_line(&mut lines, room);
             self.screen.live(&lines, cursor);
             return;

@@ -53,10 +53,10 @@ fn a_draft_is_edited_in_the_middle() {
     terminal.sees("running ·");
     terminal.types("one three four");
     // Two words back, one in between; the family is one thing.
-    terminal.types("\u{1b}b\u{1b}[1;5Dtwo \u{1b}[Fx👩\u{200d}👧\u{7f}\u{1b}[D\u{1b}[3~ five\u{1}zero \u{5}");
-    let screen = terminal.sees("> zero one two three four five");
+    terminal.types("\u{1b}b\u{1b}[1;5Dtwo \u{1b}[Fx👩\u{200d}👧\u{7f}\u{1b}[D\u{1b}[3~ five\u{1}zero \u{5}!");
+    let screen = terminal.sees("> zero one two three four five!");
     let cursor = terminal.with_screen(vt100::Screen::cursor_position);
-    assert_eq!(usize::from(cursor.1), "> zero one two three four five".len(), "{screen}");
+    assert_eq!(usize::from(cursor.1), "> zero one two three four five!".len(), "{screen}");
     terminal.types("\u{1b}[H");
     terminal.types(&"wide ".repeat(12));
     // Of a line that is too long the end before the cursor is seen.
@@ -64,16 +64,16 @@ fn a_draft_is_edited_in_the_middle() {
         screen.lines().last().is_some_and(|line| line.ends_with("wide"))
     });
     terminal.types("\u{15}");
-    terminal.until("the rest", |screen| screen.lines().last() == Some("> zero one two three four five"));
+    terminal.until("the rest", |screen| screen.lines().last() == Some("> zero one two three four five!"));
     // At the prompt after it the cursor is where it was.
     desk.file("go-on", "");
     terminal.sees("Over.");
-    terminal.until("the line", |screen| screen.lines().last() == Some("> zero one two three four five"));
+    terminal.until("the line", |screen| screen.lines().last() == Some("> zero one two three four five!"));
     terminal.types("so: \r");
     terminal.sees("Next.");
     terminal.prompt();
     let said = read(&desk.sessions()[0].join("transcript.jsonl"));
-    assert!(said.contains("so: zero one two three four five"), "{said}");
+    assert!(said.contains("so: zero one two three four five!"), "{said}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl Terminal {
 
     /// Waits until a question takes its answer: its keys stand at the end.
     pub fn question(&self) -> String {
-        self.until("a question", |screen| screen.lines().rev().take(2).any(|line| line.starts_with("y once")))
+        self.until("a question", |screen| screen.lines().rev().take(3).any(|line| line.starts_with("y once")))
     }
 
     /// Waits for the end of the program; returns its exit code.
