@@ -29,6 +29,7 @@ mod markdown;
 mod obey;
 mod onlook;
 mod paint;
+mod past;
 mod screen;
 mod seat;
 mod slash;
@@ -44,6 +45,7 @@ use job::Job;
 pub use onlook::{Onlooker, Shown, Wire};
 pub use paint::Colour;
 use paint::{Hue, Line, Margin, Span, Style, wrap};
+pub use past::Past;
 use screen::{Face, Screen};
 use seat::{Arrival, Farewell, Move, Seat};
 use slash::Said;
@@ -52,8 +54,8 @@ use view::{Memory, Thinking};
 /// How the chat goes on.
 enum Next {
     Prompt,
-    /// With another session, or with this one in another form.
-    Go(Box<Move>),
+    /// With another session, of which the past is shown or not, or with this one in another form.
+    Go(Box<Move>, Past),
     Leave(Exit),
 }
 
@@ -73,13 +75,14 @@ struct Chat {
 }
 
 /// Opens a session, new or again, and talks until the person leaves.
-pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
+pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, past: Past) -> Exit {
     let face = Face::find(access.environment.get("TERM").as_deref());
     let colour = colour(face);
     let thinking = match access.settings.thinking() {
         "shown" => Thinking::Shown,
         _ => Thinking::Folded,
     };
+    let past = resumed.as_ref().map(|_| past);
     let unread = Arc::new(Notify::new());
     let listening = Stops::listen(None, Arc::clone(&unread)).and_then(|stops| Ok((stops, Job::listen()?)));
     let (mut stops, job) = match listening {
@@ -102,6 +105,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
             None
         }
     };
+    let session = Some(seat.opened.session.id().clone());
     let known = Shared::default();
     let completion = Completion {
         known: known.clone(),
@@ -119,12 +123,15 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         stops,
         job,
         seat,
-        memory: Memory { thinking, ..Memory::default() },
+        memory: Memory { thinking, session, ..Memory::default() },
         draft: Draft::default(),
         known,
         waiting: VecDeque::new(),
         exit: Exit::Success,
     };
+    if past.is_some_and(|past| chat.recall(past) == Past::Shown) {
+        chat.show(&[Line::new()]);
+    }
     chat.greet();
     chat.talk().await
 }
@@ -149,10 +156,10 @@ impl Chat {
             match self.round().await {
                 Next::Prompt => {}
                 Next::Leave(exit) => break exit,
-                Next::Go(to) => match self.seat.go(*to, &mut self.stops).await {
+                Next::Go(to, past) => match self.seat.go(*to, &mut self.stops).await {
                     Ok((seat, arrival)) => {
                         self.seat = seat;
-                        self.arrive(arrival);
+                        self.arrive(arrival, past);
                     }
                     Err(lost) => {
                         self.screen.clear();
@@ -218,7 +225,7 @@ impl Chat {
     }
 
     /// Says what came of going elsewhere.
-    fn arrive(&mut self, arrival: Arrival) {
+    fn arrive(&mut self, arrival: Arrival, past: Past) {
         for problem in arrival.problems {
             self.say(&format!("warning: {problem}"), Style::of(Hue::Yellow));
         }
@@ -226,6 +233,9 @@ impl Chat {
             Ok(told) => {
                 self.known.set(self.seat.known());
                 self.say(&told, Style::of(Hue::Green));
+                if self.memory.session.as_ref() != Some(self.seat.opened.session.id()) {
+                    self.recall(past);
+                }
             }
             Err(reason) => {
                 self.exit = arrival.exit;

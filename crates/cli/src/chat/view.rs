@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
 use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
+use amplifier_protocol::ids::SessionId;
 use crossterm::event::{KeyCode, KeyEvent};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -40,6 +41,8 @@ pub enum Thinking {
 /// What a turn leaves for later.
 #[derive(Default)]
 pub struct Memory {
+    /// The session it is about.
+    pub session: Option<SessionId>,
     pub calls: Calls,
     pub thinking: Thinking,
     pub last_thought: Option<String>,
@@ -461,7 +464,7 @@ impl<'a> View<'a> {
     }
 }
 
-fn well(success: Success) -> Well {
+pub fn well(success: Success) -> Well {
     if success == Success::Yes { Well::Done } else { Well::Failed }
 }
 

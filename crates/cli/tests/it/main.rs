@@ -23,6 +23,7 @@ mod chat_honest;
 mod chat_job;
 mod chat_keys;
 mod chat_line;
+mod chat_past;
 mod chat_sessions;
 mod chat_stops;
 mod config;

@@ -12,7 +12,7 @@ use crate::chat::{Chat, markdown, slash};
 /// What a second column needs beside the first.
 const NARROW: usize = 24;
 /// How many of the last calls are listed.
-const LAST_CALLS: usize = 20;
+pub const LAST_CALLS: usize = 20;
 
 impl Chat {
     pub(super) fn help(&mut self, argument: &str) {
@@ -58,6 +58,7 @@ impl Chat {
         };
         match turns.iter().filter(|turn| !turn.counts).count() {
             0 => taken.to_string(),
+            1 => format!("{} (1 more is no part of the conversation now)", turns.len() - 1),
             gone => format!("{} ({gone} more are no part of the conversation now)", turns.len() - gone),
         }
     }
