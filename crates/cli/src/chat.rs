@@ -287,7 +287,7 @@ impl Chat {
                 typed = self.input.next() => match typed {
                     Typed::Key(_) | Typed::Paste(_) | Typed::Rested => {}
                     Typed::Suspend => {
-                        self.suspend().await;
+                        self.job.suspend(&self.input).await;
                         if let Some(typed) = self.settle().await {
                             return typed;
                         }
@@ -301,13 +301,6 @@ impl Chat {
                 },
             }
         }
-    }
-
-    /// Lets the shell have the terminal until it gives it back.
-    async fn suspend(&mut self) {
-        self.input.lend();
-        self.job.suspend().await;
-        self.input.take_back();
     }
 
     /// What something that asks to stop means at the prompt.
@@ -348,7 +341,7 @@ impl Chat {
             }
         }
         if suspends {
-            self.suspend().await;
+            self.job.suspend(&self.input).await;
         }
         interrupted
     }

@@ -10,6 +10,8 @@ use rustix::process::{Signal, kill_current_process_group};
 #[cfg(unix)]
 use tokio::signal::unix::{self, SignalKind};
 
+use super::input::Input;
+
 /// How long one look for being continued takes, and how often it is looked.
 #[cfg(unix)]
 const LOOK: (Duration, usize) = (Duration::from_millis(20), 10);
@@ -28,9 +30,16 @@ impl Job {
         Ok(Self { continued })
     }
 
+    /// Lets the shell have the terminal until it gives it back.
+    pub async fn suspend(&mut self, input: &Input) {
+        input.lend();
+        self.stop().await;
+        input.take_back();
+    }
+
     /// Stops everything that the shell started as this job, until somebody lets it go on. Where no shell could do that, the
     /// system does not stop it, and it goes on at once.
-    pub async fn suspend(&mut self) {
+    async fn stop(&mut self) {
         if kill_current_process_group(Signal::TSTP).is_err() {
             return;
         }
@@ -58,7 +67,7 @@ impl Job {
         Ok(Self {})
     }
 
-    pub async fn suspend(&mut self) {}
+    pub async fn suspend(&mut self, _input: &Input) {}
 
     pub async fn continued(&mut self) {
         std::future::pending().await

@@ -11,7 +11,7 @@ use amplifier_protocol::status::SessionStatus;
 use amplifier_protocol::usage::Usd;
 use serde_json::json;
 use tokio::task::JoinHandle;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::approve::Open;
 use super::calls::one_line;
@@ -108,15 +108,7 @@ impl Chat {
         mut work: JoinHandle<Result<String, E>>,
         answer: impl FnOnce(&Result<String, E>) -> Option<String>,
     ) -> Over<E> {
-        if let Some(time) = self.seat.time() {
-            self.stops.allow(time);
-        }
-        let mut listening = self.screen.face() != Face::Pipe;
-        if listening {
-            self.input.watch();
-        }
-        let mut frames = tokio::time::interval(FRAME);
-        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut frames, mut listening) = self.begin_watch();
         let view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
         let session = self.seat.opened.session.clone();
         let before = (session.status(), self.seat.opened.cost());
@@ -157,9 +149,7 @@ impl Chat {
             }
             if let Wish::Suspend = wish {
                 running.view.hide();
-                self.input.lend();
-                self.job.suspend().await;
-                self.input.take_back();
+                self.job.suspend(&self.input).await;
                 running.view.draw_anew();
             }
             running.grant(wish).await;
@@ -176,6 +166,20 @@ impl Chat {
             _ => self.waiting.extend(later),
         }
         Over { result, next, stopped }
+    }
+
+    /// From now on time counts and keys are heard. Gives when to draw, and whether somebody types.
+    fn begin_watch(&mut self) -> (Interval, bool) {
+        if let Some(time) = self.seat.time() {
+            self.stops.allow(time);
+        }
+        let listening = self.screen.face() != Face::Pipe;
+        if listening {
+            self.input.watch();
+        }
+        let mut frames = tokio::time::interval(FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        (frames, listening)
     }
 
     /// Says what is not sent because the chat is left, and keeps it in the history.
