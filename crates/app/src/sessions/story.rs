@@ -99,7 +99,7 @@ pub struct Recent {
     pub from: u64,
     /// How many tools were called before the first record.
     pub calls: usize,
-    /// What belongs to the conversation, in order: messages, calls and what they told. It begins before the first turn that
+    /// What belongs to the conversation, in order: messages, calls and what they told, ends of turns. It begins before the first turn that
     /// is wanted where the calls that are wanted do.
     pub records: Vec<Record>,
 }
@@ -128,16 +128,17 @@ pub fn recent(folder: &SessionFolder, most: usize, calls: usize) -> Result<Recen
     let mut records = Vec::new();
     let mut peeker = Peeker::from_seq(folder, begins)?;
     while let Some(peek) = peeker.next_line()? {
-        if counted.binary_search(&peek.turn).is_ok() && is_of_a_call(peek.kind(), peek.event()) {
+        if counted.binary_search(&peek.turn).is_ok() && is_shown(peek.kind(), peek.event()) {
             records.push(peek.record()?);
         }
     }
     Ok(Recent { earlier, from, calls, records })
 }
 
-/// Whether a record is a message, or tells of a call; tools tell of themselves under names of their own.
-fn is_of_a_call(kind: &str, event: Option<&str>) -> bool {
+/// Whether a record is a message, tells of a call, or of how a turn ended; tools tell of themselves under names of their own.
+fn is_shown(kind: &str, event: Option<&str>) -> bool {
     match event {
+        Some(OrchestratorComplete::NAME) => true,
         Some(name) => ["tool:", "apply-patch:"].iter().any(|begins| name.starts_with(begins)),
         None => matches!(kind, "message" | "call_started" | "$json"),
     }

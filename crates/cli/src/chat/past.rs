@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use amplifier_app::redact;
 use amplifier_app::sessions::story::{self, Happening, Recent};
 use amplifier_app::words;
+use amplifier_protocol::event::TurnStatus;
 use amplifier_protocol::record::{Record, RecordBody};
 use amplifier_protocol::time::Timestamp;
 
@@ -18,6 +19,7 @@ use super::screen::Face;
 use super::seat::short;
 use super::tap::{self, Seen};
 use super::view::{self, Memory};
+use crate::commands::session::{count, status_word};
 
 /// How many turns are shown, and how many of their lines at most.
 const TURNS: usize = 3;
@@ -53,7 +55,7 @@ impl Chat {
         let lines = Page::of(&recent, &mut self.memory, view::room(&self.screen)).lines;
         self.memory.calls.drop_open();
         // A program that says something has its own way to read it.
-        if past == Past::Hidden || self.screen.face() == Face::Pipe {
+        if past == Past::Hidden || self.screen.face() == Face::Pipe || lines.is_empty() {
             return Past::Hidden;
         }
         self.show(&[Line::new()]);
@@ -61,20 +63,17 @@ impl Chat {
         if let Some(told) = left_out(cut, recent.earlier) {
             let id = short(self.seat.opened.session.id());
             self.say(&format!("… {told}: `amplifier session replay {id}` shows all"), Style::DIM);
+            self.show(&[Line::new()]);
         }
         self.show(lines.get(cut..).unwrap_or_default());
-        if lines.is_empty() { Past::Hidden } else { Past::Shown }
+        Past::Shown
     }
 }
 
 /// What is not shown, in words.
 fn left_out(lines: usize, turns: usize) -> Option<String> {
-    let count = |number: usize, thing: &str| match number {
-        0 => None,
-        1 => Some(format!("1 {thing}")),
-        number => Some(format!("{number} {thing}s")),
-    };
-    let told: Vec<_> = [count(turns, "earlier turn"), count(lines, "line")].into_iter().flatten().collect();
+    let parts = [(turns, "earlier turn"), (lines, "line")].into_iter().filter(|(number, _)| *number > 0);
+    let told: Vec<_> = parts.map(|(number, thing)| count(number as u64, thing)).collect();
     Some(told.join(" and ")).filter(|told| !told.is_empty())
 }
 
@@ -85,6 +84,7 @@ enum Kind {
     Prompt,
     Text,
     Call,
+    Note,
 }
 
 /// The lines of what happened.
@@ -127,7 +127,9 @@ impl<'a> Page<'a> {
                 Some(Seen::CallEnded { id, success, text, diff }) => {
                     self.end_call(&id, record.ts, view::well(success), text, diff);
                 }
-                _ => {}
+                _ => story::moments(record)
+                    .into_iter()
+                    .for_each(|moment| self.happened(moment.what, record.ts)),
             },
             _ => {}
         }
@@ -154,6 +156,13 @@ impl<'a> Page<'a> {
                 }
             }
             Happening::Thought { text } => self.memory.last_thought = Some(text),
+            // What stands in the conversation says it of one that was stopped.
+            Happening::Ended { status: TurnStatus::Success | TurnStatus::Cancelled } => {}
+            Happening::Ended { status } => {
+                self.part(Kind::Note);
+                let told = format!("the turn ended: {}", status_word(status));
+                self.lines.push(vec![Span::new(told, Style::of(Hue::Yellow))]);
+            }
             // A call that was refused or never run has no other end.
             Happening::Answered { call_id, text, .. } => {
                 self.end_call(&call_id, now, Well::Failed, text, None)

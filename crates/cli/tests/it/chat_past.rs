@@ -140,3 +140,12 @@ fn what_was_cleared_counts_no_more() {
     let ran = say(&desk, &["resume", &id(&desk)], &["/rewind 2", "/status"]);
     assert!(ran.stderr.contains("2 (1 more is no part of the conversation now)"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_turn_that_failed_is_shown_as_one() {
+    let failing = json!({"error": {"kind": "authentication", "message": "the key is wrong"}});
+    let desk = desk(json!(["One.", failing]), json!({}));
+    say(&desk, &["--plan", "plan.json"], &["a", "b"]);
+    let screen = resume(&desk).screen();
+    assert!(screen.contains("> a\n\nOne.\n\n> b\n\nthe turn ended: failed\n"), "{screen}");
+}
