@@ -5,6 +5,7 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -13,6 +14,9 @@ use crate::render;
 
 /// The most lines that are drawn again, besides what the terminal's height allows.
 const LIVE: usize = 14;
+/// How long little is drawn after the window became narrower, and how many lines: every step of that wraps what stands there,
+/// and a terminal that tells of it later than it does it, or lets as much scroll away, keeps a copy of what was drawn.
+const SETTLING: (Duration, usize) = (Duration::from_millis(400), 3);
 /// What is taken for the width where nobody tells.
 const USUAL: (u16, u16) = (80, 24);
 
@@ -47,6 +51,8 @@ pub struct Screen {
     /// That of what is no answer, where it goes another way.
     asides: Colour,
     live: Live,
+    /// How wide the window was when something was drawn last, and until when it may still become narrower.
+    drawn: (usize, Option<Instant>),
     frame: String,
     /// Whether what a program reads stands in the middle of a line.
     midway: bool,
@@ -61,6 +67,7 @@ impl Screen {
             colour,
             asides: colour,
             live: Live::default(),
+            drawn: (0, None),
             frame: String::new(),
             midway: false,
             unread,
@@ -149,29 +156,43 @@ impl Screen {
             return;
         }
         let (columns, rows) = self.size();
-        let most = LIVE.min(rows.saturating_sub(1)).max(1);
+        let (most, room) = match self.is_settling(columns) {
+            true => (SETTLING.1, columns / 2),
+            // One column stays free: a line that fills the last one wraps on some terminals and not on others.
+            false => (LIVE.min(rows.saturating_sub(1)).max(1), columns.saturating_sub(1)),
+        };
         let lines = lines.get(lines.len().saturating_sub(most)..).unwrap_or_default();
         self.erase();
         for (at, line) in lines.iter().enumerate() {
             if at > 0 {
                 self.frame.push_str("\r\n");
             }
-            // One column stays free: a line that fills the last one wraps on some terminals and not on others.
-            let line = cut(line, columns.saturating_sub(1));
+            let line = cut(line, room);
             self.live.widths.push(line_width(&line));
             self.frame.push_str(&written(&line, self.colour));
         }
         self.live.cursor = self.live.widths.last().copied().unwrap_or_default();
         match (cursor, lines.last()) {
             (Cursor::After(spans), Some(last)) => {
-                let before = last.get(..spans).unwrap_or(last);
-                self.live.cursor = line_width(before);
+                let before = cut(last.get(..spans).unwrap_or(last), room);
+                self.live.cursor = line_width(&before);
                 // Written once more up to the cursor: only the terminal knows how wide it takes that to be.
-                self.frame.push_str(&format!("\r{}\u{1b}[?25h", begun(before, self.colour)));
+                self.frame.push_str(&format!("\r{}\u{1b}[?25h", begun(&before, self.colour)));
             }
             _ => self.frame.push_str("\u{1b}[?25l"),
         }
         self.show();
+    }
+
+    /// Whether the window became narrower a moment ago.
+    fn is_settling(&mut self, columns: usize) -> bool {
+        let now = Instant::now();
+        let (before, until) = &mut self.drawn;
+        if std::mem::replace(before, columns) > columns {
+            *until = Some(now + SETTLING.0);
+        }
+        until.take_if(|until| now >= *until);
+        until.is_some()
     }
 
     /// Somebody else had the terminal: what was drawn stands somewhere above, and the next lines begin where the cursor is.
@@ -254,6 +275,17 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn little_is_drawn_while_a_window_becomes_narrower() {
+        let mut screen = Screen::new(Face::Full, Colour::Off, Arc::default());
+        assert_eq!(
+            [80, 80, 100, 60, 60].map(|columns| screen.is_settling(columns)),
+            [false, false, false, true, true]
+        );
+        screen.drawn.1 = Some(Instant::now());
+        assert!(!screen.is_settling(60));
+    }
 
     #[test]
     fn what_a_narrower_terminal_wrapped_is_counted_up_to_the_cursor() {

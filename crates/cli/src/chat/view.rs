@@ -408,7 +408,7 @@ impl<'a> View<'a> {
         }
         let calls = running.len();
         lines.extend(running);
-        lines.push(self.status(spinner, calls));
+        lines.push(self.status(spinner, calls, room));
         lines.extend(
             self.queued.iter().map(|text| vec![Span::new(format!("queued: {}", one_line(text)), Style::DIM)]),
         );
@@ -441,7 +441,7 @@ impl<'a> View<'a> {
         Cursor::After(2)
     }
 
-    fn status(&self, spinner: &str, calls: usize) -> Line {
+    fn status(&self, spinner: &str, calls: usize, room: usize) -> Line {
         let doing = match (&self.thought, self.stopping) {
             (_, Stopping::Soon | Stopping::Now) => "stopping".to_owned(),
             (Some((_, thought)), _) => {
@@ -450,17 +450,20 @@ impl<'a> View<'a> {
             (None, _) if calls > 0 => "running".to_owned(),
             (None, _) => "working".to_owned(),
         };
-        let mut told = vec![doing, seconds(self.began.elapsed())];
-        told.extend(self.spent.clone());
-        told.extend(match self.stopping {
-            Stopping::No => Some("Ctrl-C stops".to_owned()),
-            Stopping::Soon => Some("Ctrl-C again stops at once".to_owned()),
-            Stopping::Now => None,
-        });
-        vec![
-            Span::new(format!("{spinner} "), Style::of(Hue::Yellow)),
-            Span::new(told.join(" · "), Style::DIM),
-        ]
+        let time = seconds(self.began.elapsed());
+        let keys = match self.stopping {
+            Stopping::No => "Ctrl-C stops",
+            Stopping::Soon => "Ctrl-C again stops at once",
+            Stopping::Now => "",
+        };
+        let spent = self.spent.as_deref().unwrap_or_default();
+        let told = |parts: &[&str]| {
+            parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+        };
+        let all = told(&[&doing, &time, spent, keys]);
+        // How it is stopped is needed more than what it took, which is told at its end.
+        let all = if width(&all) + 2 <= room { all } else { told(&[&doing, &time, keys]) };
+        vec![Span::new(format!("{spinner} "), Style::of(Hue::Yellow)), Span::new(all, Style::DIM)]
     }
 }
 
