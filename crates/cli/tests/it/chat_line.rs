@@ -86,7 +86,7 @@ fn what_forms_is_never_erased_from_the_very_first_place_on() {
     desk.plan("plan.json", &slow);
     let terminal = open(&desk, (80, 10));
     terminal.types("go\r");
-    terminal.until("three lines", |screen| screen.matches("quick").count() > 3);
+    terminal.until("a screen full of it", |screen| screen.matches("quick").count() > 7);
     terminal.resize((40, 10));
     terminal.sees("in · ");
     terminal.prompt();
