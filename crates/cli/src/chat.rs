@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::render;
 use crate::stop::{Stop, Stops};
 
+mod ahead;
 mod approve;
 mod calls;
 mod complete;
@@ -24,10 +25,12 @@ mod editor;
 mod highlight;
 mod hush;
 mod input;
+mod job;
 mod markdown;
 mod obey;
 mod onlook;
 mod paint;
+mod past;
 mod screen;
 mod seat;
 mod slash;
@@ -39,9 +42,11 @@ use complete::{Completion, Shared};
 use draft::{Draft, Meant};
 use editor::{Break, Setup};
 use input::{Input, Typed};
+use job::Job;
 pub use onlook::{Onlooker, Shown, Wire};
 pub use paint::Colour;
 use paint::{Hue, Line, Margin, Span, Style, wrap};
+pub use past::Past;
 use screen::{Face, Screen};
 use seat::{Arrival, Farewell, Move, Seat};
 use slash::Said;
@@ -50,8 +55,8 @@ use view::{Memory, Thinking};
 /// How the chat goes on.
 enum Next {
     Prompt,
-    /// With another session, or with this one in another form.
-    Go(Box<Move>),
+    /// With another session, of which the past is shown or not, or with this one in another form.
+    Go(Box<Move>, Past),
     Leave(Exit),
 }
 
@@ -59,6 +64,7 @@ struct Chat {
     screen: Screen,
     input: Input,
     stops: Stops,
+    job: Job,
     seat: Seat,
     memory: Memory,
     draft: Draft,
@@ -70,16 +76,18 @@ struct Chat {
 }
 
 /// Opens a session, new or again, and talks until the person leaves.
-pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
+pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, past: Past) -> Exit {
     let face = Face::find(access.environment.get("TERM").as_deref());
     let colour = colour(face);
     let thinking = match access.settings.thinking() {
         "shown" => Thinking::Shown,
         _ => Thinking::Folded,
     };
+    let past = resumed.as_ref().map(|_| past);
     let unread = Arc::new(Notify::new());
-    let mut stops = match Stops::listen(None, Arc::clone(&unread)) {
-        Ok(stops) => stops,
+    let listening = Stops::listen(None, Arc::clone(&unread)).and_then(|stops| Ok((stops, Job::listen()?)));
+    let (mut stops, job) = match listening {
+        Ok(listening) => listening,
         Err(error) => {
             render::error(&error, None);
             return Exit::Failure;
@@ -90,6 +98,33 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
         Err(exit) => return exit,
     };
     let mut screen = Screen::new(face, colour, unread);
+    let session = Some(seat.opened.session.id().clone());
+    let known = Shared::default();
+    let input = match Input::open(face, setup(&seat, &known, &mut screen)) {
+        Ok(input) => input,
+        Err(error) => return leave_unread(seat, &error).await,
+    };
+    let mut chat = Chat {
+        screen,
+        input,
+        stops,
+        job,
+        seat,
+        memory: Memory { thinking, session, ..Memory::default() },
+        draft: Draft::default(),
+        known,
+        waiting: VecDeque::new(),
+        exit: Exit::Success,
+    };
+    if past.is_some_and(|past| chat.recall(past) == Past::Shown) {
+        chat.show(&[Line::new()]);
+    }
+    chat.greet();
+    chat.talk().await
+}
+
+/// What the line editor works with. A history that cannot be kept is told.
+fn setup(seat: &Seat, known: &Shared, screen: &mut Screen) -> Setup {
     let history = match seat.history() {
         Ok(history) => Some(history),
         Err(error) => {
@@ -98,31 +133,13 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access) -
             None
         }
     };
-    let known = Shared::default();
     let completion = Completion {
         known: known.clone(),
         folder: seat.folder().to_owned(),
         home: seat.home().clone(),
         scope: seat.scope(),
     };
-    let input = match Input::open(face, Setup { history, secrets: seat.opened.secrets(), completion, colour })
-    {
-        Ok(input) => input,
-        Err(error) => return leave_unread(seat, &error).await,
-    };
-    let mut chat = Chat {
-        screen,
-        input,
-        stops,
-        seat,
-        memory: Memory { thinking, ..Memory::default() },
-        draft: Draft::default(),
-        known,
-        waiting: VecDeque::new(),
-        exit: Exit::Success,
-    };
-    chat.greet();
-    chat.talk().await
+    Setup { history, secrets: seat.opened.secrets(), completion, colour: colour(screen.face()) }
 }
 
 /// Leaves a session whose person cannot be heard.
@@ -145,10 +162,10 @@ impl Chat {
             match self.round().await {
                 Next::Prompt => {}
                 Next::Leave(exit) => break exit,
-                Next::Go(to) => match self.seat.go(*to, &mut self.stops).await {
+                Next::Go(to, past) => match self.seat.go(*to, &mut self.stops).await {
                     Ok((seat, arrival)) => {
                         self.seat = seat;
-                        self.arrive(arrival);
+                        self.arrive(arrival, past);
                     }
                     Err(lost) => {
                         self.screen.clear();
@@ -191,8 +208,12 @@ impl Chat {
                     self.exit = Exit::Usage;
                     return Next::Prompt;
                 }
-                // Only while a turn runs.
-                Typed::Key(_) | Typed::Paste(_) | Typed::Rested => continue,
+                Typed::Emptied => {
+                    interrupts = 0;
+                    continue;
+                }
+                // Only while a turn runs, or done already.
+                Typed::Key(_) | Typed::Paste(_) | Typed::Rested | Typed::Suspend => continue,
             };
             return match slash::read(&line) {
                 Said::Nothing => Next::Prompt,
@@ -210,7 +231,7 @@ impl Chat {
     }
 
     /// Says what came of going elsewhere.
-    fn arrive(&mut self, arrival: Arrival) {
+    fn arrive(&mut self, arrival: Arrival, past: Past) {
         for problem in arrival.problems {
             self.say(&format!("warning: {problem}"), Style::of(Hue::Yellow));
         }
@@ -218,6 +239,9 @@ impl Chat {
             Ok(told) => {
                 self.known.set(self.seat.known());
                 self.say(&told, Style::of(Hue::Green));
+                if self.memory.session.as_ref() != Some(self.seat.opened.session.id()) {
+                    self.recall(past);
+                }
             }
             Err(reason) => {
                 self.exit = arrival.exit;
@@ -255,7 +279,7 @@ impl Chat {
         if self.screen.face() == Face::Dumb {
             self.screen.mark(&format!("{mark}> "));
         }
-        self.input.ask(&mark, self.draft.take());
+        self.input.ask(&mark, std::mem::take(&mut self.draft));
         loop {
             tokio::select! {
                 // What asks to stop comes first: a line that waits already must not begin another turn.
@@ -265,8 +289,16 @@ impl Chat {
                     Typed::Interrupt if self.input.interrupt(Break::Interrupt) => {}
                     typed => return typed,
                 },
+                () = self.job.continued() => self.input.take_back(),
                 typed = self.input.next() => match typed {
                     Typed::Key(_) | Typed::Paste(_) | Typed::Rested => {}
+                    Typed::Suspend => {
+                        self.job.suspend(&self.input).await;
+                        if let Some(typed) = self.settle().await {
+                            return typed;
+                        }
+                        self.input.ask(&mark, std::mem::take(&mut self.draft));
+                    }
                     Typed::Line(line) if self.input.was_too_late() => {
                         self.draft.put(line);
                         return Typed::Interrupt;
@@ -288,7 +320,7 @@ impl Chat {
 
     /// Takes the keys that were on their way when a turn ended: they belong to the next prompt. What is no key is given back.
     async fn settle(&mut self) -> Option<Typed> {
-        let mut interrupted = None;
+        let (mut interrupted, mut suspends) = (None, false);
         let mut resting = self.input.rest();
         while resting {
             tokio::select! {
@@ -305,6 +337,7 @@ impl Chat {
                         }
                         Meant::Interrupt => interrupted = Some(Typed::Interrupt),
                         Meant::End => interrupted = Some(Typed::End),
+                        Meant::Suspend => suspends = true,
                         Meant::Nothing => {}
                     },
                     Typed::Paste(text) => self.draft.paste(&text),
@@ -312,6 +345,9 @@ impl Chat {
                     typed => return Some(typed),
                 },
             }
+        }
+        if suspends {
+            self.job.suspend(&self.input).await;
         }
         interrupted
     }

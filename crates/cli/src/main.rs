@@ -22,6 +22,7 @@ mod render;
 mod stop;
 mod typed;
 mod voice;
+mod width;
 
 use amplifier_app::env::{self, Environment};
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};

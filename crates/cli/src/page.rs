@@ -1,17 +1,14 @@
 //! Text that fits: wrapped at words, or shortened with a mark where one line has to do. How wide it may be is asked by
 //! `render.rs`; nothing is printed here.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use crate::width::{beginning, ending};
+
+pub use crate::width::width;
 
 /// The least room for text beside a column of names; with less the text stands below its name.
 const LEAST: usize = 24;
 /// How far text stands in below its name.
 const BELOW: usize = 6;
-
-/// How many columns a text takes.
-pub fn width(text: &str) -> usize {
-    UnicodeWidthStr::width(text)
-}
 
 /// Text in lines that fit the page, each begun with as many blanks. Paragraphs stay apart, and no word is torn.
 pub fn wrapped(text: &str, indent: usize, page: usize) -> String {
@@ -85,12 +82,8 @@ pub fn shortened(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
-    let mut kept = taken(text.chars(), room);
-    kept.truncate(kept.trim_end().len());
-    if room > 0 {
-        kept.push('…');
-    }
-    kept
+    let kept = beginning(text, room.saturating_sub(1)).trim_end();
+    if room > 0 { format!("{kept}…") } else { String::new() }
 }
 
 /// As much of the end as fits: the end of a path says more than its beginning.
@@ -98,18 +91,8 @@ pub fn shortened_before(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
-    let kept: String = taken(text.chars().rev(), room).chars().rev().collect();
-    if room > 0 { format!("…{kept}") } else { kept }
-}
-
-/// Characters that leave one column free.
-fn taken(chars: impl Iterator<Item = char>, room: usize) -> String {
-    let mut used = 1;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used <= room
-    };
-    chars.take_while(fits).collect()
+    let kept = ending(text, room.saturating_sub(1));
+    if room > 0 { format!("…{kept}") } else { String::new() }
 }
 
 #[cfg(test)]

@@ -56,7 +56,14 @@ pub fn turns(folder: &SessionFolder) -> Result<Vec<Turn>, SessionError> {
         }
         match (peek.event(), peek.kind()) {
             (Some(SessionRewound::NAME), _) => going_to = rewound_to(peek)?,
-            (None, "messages") => head = going_to.take().unwrap_or(head),
+            (None, "messages") => {
+                head = match going_to.take() {
+                    Some(to) => to,
+                    // A conversation that was cleared has no turn any more; one that was summed up has them in another form.
+                    None if is_empty(peek)? => 0,
+                    None => head,
+                }
+            }
             (Some(PromptSubmit::NAME | OrchestratorComplete::NAME), _) => {
                 if let (RecordBody::Event { data, .. }, Some(turn)) = (peek.record()?.body, turns.last_mut())
                 {
@@ -81,6 +88,11 @@ fn tell(turn: &mut Turn, data: &Value) {
     if let Some(Ok(status)) = data.get("status").map(TurnStatus::deserialize) {
         turn.status = Some(status);
     }
+}
+
+/// Whether the context holds nothing from here on.
+fn is_empty(peek: Peek<'_>) -> Result<bool, SessionError> {
+    Ok(matches!(peek.record()?.body, RecordBody::Messages(messages) if messages.is_empty()))
 }
 
 fn rewound_to(peek: Peek<'_>) -> Result<Option<u64>, SessionError> {

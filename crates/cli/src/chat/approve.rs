@@ -12,10 +12,11 @@ use tokio::sync::oneshot;
 
 use super::calls::{diff_lines, seconds};
 use super::markdown::literal;
-use super::paint::{Hue, Line, Margin, Span, Style, exact, wrap};
+use super::paint::{Hue, Line, Margin, Span, Style, exact, packed, wrap};
 
-/// How many lines of a question are shown without being asked for.
-pub const LINES: usize = 60;
+/// How many lines of a question are shown without being asked for, and how few on the lowest screen.
+const LINES: usize = 60;
+const FEWEST: usize = 3;
 /// How long a question stands there before something typed can be its answer: what comes sooner was not meant for it.
 const READING: Duration = Duration::from_millis(500);
 
@@ -53,7 +54,7 @@ pub struct Open {
     pub asked: Asked,
     until: Instant,
     /// How many lines of it were not shown.
-    pub hidden: usize,
+    hidden: usize,
     hears: Hears,
 }
 
@@ -85,11 +86,29 @@ pub enum Meaning {
 
 impl Open {
     /// A question that comes now, while this was being typed.
-    pub fn new(asked: Asked, hidden: usize, draft: &str, now: Instant) -> Self {
+    pub fn new(asked: Asked, draft: &str, now: Instant) -> Self {
         let patience =
             Duration::try_from_secs_f64(asked.question.timeout).unwrap_or(Duration::from_secs(300));
         let hears = if draft.is_empty() { Hears::TooSoon { since: now } } else { Hears::Draft };
-        Self { asked, until: now + patience, hidden, hears }
+        Self { asked, until: now + patience, hidden: 0, hears }
+    }
+
+    /// What is shown of it: all, or as much as leaves room on the screen for what can be answered.
+    pub fn shown(&mut self, room: usize, rows: usize) -> Vec<Line> {
+        let (mut lines, scope) = (shown(&self.asked, room), scope(&self.asked.question, room));
+        // With the key that shows all; one row for what is typed, and one that parts it from what stands above.
+        self.hidden = lines.len();
+        let beside = scope.len() + self.answers(room).len() + 2;
+        let fitting = rows.saturating_sub(beside).clamp(FEWEST, LINES);
+        let kept = if lines.len() > fitting { fitting - 1 } else { lines.len() };
+        self.hidden -= kept;
+        if self.hidden > 0 {
+            lines.truncate(kept);
+            let told = format!("  … {} more lines, `v` shows all", self.hidden);
+            lines.push(vec![Span::new(told, Style::of(Hue::Yellow))]);
+        }
+        lines.extend(scope);
+        lines
     }
 
     /// Whether what is typed goes on with what was typed before.
@@ -159,31 +178,37 @@ impl Open {
     }
 
     /// What can be answered, and until when; before that, what has to be done first.
-    pub fn line(&self) -> Line {
-        match self.hears {
-            Hears::Answer => {}
-            Hears::TooSoon { .. } => return vec![Span::new("answers are taken in a moment", Style::DIM)],
+    pub fn lines(&self, room: usize) -> Vec<Line> {
+        let told = match self.hears {
+            Hears::Answer => return self.answers(room),
+            Hears::TooSoon { .. } => Span::new("answers are taken in a moment", Style::DIM),
             Hears::Draft => {
                 let told = "a question: Enter first sends what you were typing, Esc sets it aside";
-                return vec![Span::new(told, Style::of(Hue::Yellow))];
+                Span::new(told, Style::of(Hue::Yellow))
             }
-        }
+        };
+        wrap(&[told], room, &Margin::default())
+    }
+
+    /// What can be answered, and until when.
+    fn answers(&self, room: usize) -> Vec<Line> {
         let left = seconds(self.until.saturating_duration_since(Instant::now()));
         let silence = match self.asked.question.default {
             ApprovalDefault::Allow => "yes",
             ApprovalDefault::Deny => "no",
         };
-        let key = |key: &str| Span::new(key.to_owned(), Style::BOLD);
-        let mut line = vec![key("y"), Span::plain(" once  ")];
+        let key =
+            |key: &str, means: &str| vec![Span::new(key, Style::BOLD), Span::plain(format!(" {means}"))];
+        let mut keys = vec![key("y", "once")];
         if lasting(&self.asked.question).is_some() {
-            line.extend([key("s"), Span::plain(" session  "), key("a"), Span::plain(" always  ")]);
+            keys.extend([key("s", "session"), key("a", "always")]);
         }
-        line.extend([key("n"), Span::plain(" no")]);
+        keys.push(key("n", "no"));
         if self.hidden > 0 {
-            line.extend([Span::plain("  "), key("v"), Span::plain(" view all")]);
+            keys.push(key("v", "view all"));
         }
-        line.push(Span::new(format!("  · in {left}: {silence}"), Style::DIM));
-        line
+        keys.push(vec![Span::new(format!("· in {left}: {silence}"), Style::DIM)]);
+        packed(keys, room)
     }
 }
 
@@ -266,7 +291,7 @@ mod tests {
     /// A question that was read.
     fn open(options: &[&str]) -> Open {
         let now = Instant::now();
-        let mut open = Open::new(asked("bash", json!({}), "x", options), 0, "", now);
+        let mut open = Open::new(asked("bash", json!({}), "x", options), "", now);
         assert!(open.wait(now + READING));
         open
     }
@@ -286,7 +311,7 @@ mod tests {
         let mut means = |line: &str| open.line_ended(line, Instant::now());
         assert_eq!([means("s"), means("always")], [const { Meaning::Unclear }; 2]);
         assert_eq!(means("y"), Meaning::Answer(Answer::Once));
-        let line = written(&open.line(), Colour::Off);
+        let line = text(&open.lines(80)).concat();
         assert!(line.starts_with("y once  n no") && !line.contains("always"), "{line}");
         assert!(scope(&open.asked.question, 80).is_empty());
     }
@@ -295,7 +320,7 @@ mod tests {
     fn what_was_being_typed_when_a_question_came_is_a_message_and_no_answer() {
         let now = Instant::now();
         let draft = "did you check if there are an";
-        let mut open = Open::new(asked("bash", json!({}), "x", &ALL), 0, draft, now);
+        let mut open = Open::new(asked("bash", json!({}), "x", &ALL), draft, now);
         let later = now + READING * 10;
         assert!(!open.wait(later), "it waits until the line is done");
         let message = format!("{draft}y");
@@ -310,7 +335,7 @@ mod tests {
     #[test]
     fn keys_that_come_with_the_question_are_not_meant_for_it() {
         let now = Instant::now();
-        let mut open = Open::new(asked("bash", json!({}), "x", &ALL), 0, "", now);
+        let mut open = Open::new(asked("bash", json!({}), "x", &ALL), "", now);
         assert_eq!(
             [open.line_ended("", now), open.line_ended("y", now)],
             [Meaning::Nothing, Meaning::TooSoon]
@@ -322,6 +347,25 @@ mod tests {
         open.typed("b", now);
         open.typed("", now);
         assert!(open.wait(now + READING) && open.takes_answers());
+    }
+
+    #[test]
+    fn what_can_be_answered_is_never_cut_and_stays_on_the_screen() {
+        let prompt = format!("Run with `bash`:\n{}", "echo a line\n".repeat(30));
+        let now = Instant::now();
+        // So low that not even the keys fit beside what they are about.
+        const LOW: usize = 6;
+        for (room, rows) in [(79, 24), (39, 12), (19, LOW)] {
+            let mut open = Open::new(asked("bash", json!({}), &prompt, &ALL), "", now);
+            assert!(open.wait(now + READING));
+            let shown = text(&open.shown(room, rows));
+            let keys = text(&open.lines(room));
+            let all = keys.join("  ");
+            assert!(all.starts_with("y once  s session  a always  n no  v view all  · in "), "{all}");
+            assert!(keys.iter().all(|line| crate::width::width(line) <= room), "{keys:?}");
+            assert!(rows == LOW || shown.len() + keys.len() + 2 <= rows, "{room}: {shown:#?} {keys:#?}");
+            assert!(shown.iter().any(|line| line.contains("more lines, `v`")), "{shown:#?}");
+        }
     }
 
     #[test]

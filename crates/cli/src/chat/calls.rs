@@ -61,6 +61,11 @@ pub struct Calls {
 }
 
 impl Calls {
+    /// None yet, after so many that are not remembered.
+    pub fn after(made: usize) -> Self {
+        Self { list: VecDeque::new(), made }
+    }
+
     pub fn begin(&mut self, id: String, tool: String, input: Value) {
         self.made += 1;
         if self.list.len() >= KEPT {
@@ -112,12 +117,29 @@ impl Calls {
 
     /// Ends a call that runs; nothing when none of that id does.
     pub fn end(&mut self, id: &str, well: Well, text: String, diff: Option<String>) -> Option<&Call> {
+        let took = self.open(id)?.began.map(|began| began.elapsed());
+        self.ended(id, took, well, text, diff)
+    }
+
+    /// The same of a call that took so long; nothing where it was never begun.
+    pub fn ended(
+        &mut self,
+        id: &str,
+        took: Option<Duration>,
+        well: Well,
+        text: String,
+        diff: Option<String>,
+    ) -> Option<&Call> {
         let call = self.open(id)?;
         let bytes = text.len();
         let text = text.get(..text.floor_char_boundary(KEPT_BYTES)).unwrap_or_default().to_owned();
-        let took = call.began.map(|began| began.elapsed());
         call.end = Some(End { took, well, bytes, text, diff });
         Some(call)
+    }
+
+    /// Forgets those that never ended.
+    pub fn drop_open(&mut self) {
+        self.list.retain(|call| call.end.is_some());
     }
 
     pub fn running(&self) -> impl Iterator<Item = &Call> {

@@ -13,16 +13,19 @@ use reedline::{
     Reedline, ReedlineEvent, ReedlineMenu, Signal, StyledText, default_emacs_keybindings,
 };
 
+use super::ahead::{Ahead, Keys};
 use super::complete::Completion;
 use super::discreet::Discreet;
+use super::draft::Draft;
 use super::input::Typed;
 use super::paint::Colour;
 
 /// How many lines the history keeps.
 const HISTORY: usize = 5_000;
 const MENU: &str = "completion";
-/// What the editor gives back for Ctrl-C.
+/// What the editor gives back for Ctrl-C, and for Ctrl-Z.
 const INTERRUPT: &str = "interrupt";
+const SUSPEND: &str = "suspend";
 
 /// What the editor is made of.
 pub struct Setup {
@@ -38,6 +41,7 @@ pub struct Editor {
     reedline: Reedline,
     colour: Colour,
     nudge: Nudge,
+    ahead: Ahead,
 }
 
 /// Why a line is interrupted by somebody who has no key for it.
@@ -47,6 +51,8 @@ pub enum Break {
     Interrupt,
     /// The chat ends; what stands on the line is kept in the history.
     Leave,
+    /// Somebody else had the terminal: the line is shown again and goes on.
+    Redraw,
 }
 
 /// Interrupts the line that is being read.
@@ -58,7 +64,9 @@ pub struct Nudge {
 
 impl Nudge {
     pub fn give(&self, why: Break) {
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        let mut given = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is wanted more is not forgotten for it.
+        *given = Some(given.filter(|_| why == Break::Redraw).unwrap_or(why));
         self.flag.store(true, Ordering::Relaxed);
     }
 
@@ -87,6 +95,9 @@ impl Editor {
             KeyCode::Char('c'),
             ReedlineEvent::UntilFound(vec![ReedlineEvent::Multiple(given_back), ReedlineEvent::Esc]),
         );
+        // As everywhere on a terminal; the editor would undo something.
+        let suspend = ReedlineEvent::ExecuteHostCommand(SUSPEND.to_owned());
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('z'), suspend);
         keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
         let (chosen, described) = match setup.colour {
             Colour::On => (Style::new().reverse(), Style::new().dimmed()),
@@ -101,28 +112,27 @@ impl Editor {
             .with_selected_match_text_style(chosen)
             .with_description_text_style(described)
             .with_marker("> ");
+        let ahead = Ahead::default();
         let mut reedline = Reedline::create()
             .use_bracketed_paste(true)
             .with_break_signal(Arc::clone(&nudge.flag))
             .with_ansi_colors(setup.colour == Colour::On)
-            .with_highlighter(Box::new(Plain))
+            .with_highlighter(Box::new(Plain(ahead.clone())))
             .with_completer(Box::new(setup.completion))
             .with_quick_completions(true)
             .with_partial_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
-            .with_edit_mode(Box::new(Emacs::new(keys)));
+            .with_edit_mode(Box::new(Keys { emacs: Emacs::new(keys), ahead: ahead.clone() }));
         // A history that cannot be opened is one of this chat alone; the chat says so when it starts.
         if let Some(Ok(history)) = setup.history.map(|file| FileBackedHistory::with_file(HISTORY, file)) {
             reedline = reedline.with_history(Box::new(Discreet::new(history, setup.secrets)));
         }
-        Self { reedline, colour: setup.colour, nudge }
+        Self { reedline, colour: setup.colour, nudge, ahead }
     }
 
-    /// Reads one line, which may be several.
-    pub fn line(&mut self, mark: &str, begun: &str) -> Typed {
-        if !begun.is_empty() {
-            self.reedline.run_edit_commands(&[EditCommand::InsertString(begun.to_owned())]);
-        }
+    /// Reads one line, which may be several; what was begun elsewhere stands in it.
+    pub fn line(&mut self, mark: &str, begun: &Draft) -> Typed {
+        self.insert(begun);
         let prompt = Mark { text: mark.to_owned(), colour: self.colour };
         let mut interrupt = Typed::Interrupt;
         loop {
@@ -130,23 +140,34 @@ impl Editor {
             // On disk at once: a chat that is killed has not lost what was typed. Where the disk refuses, the line is still
             // said, and only the next chat does not offer it again.
             self.reedline.sync_history().ok();
-            let is_broken = matches!(read, Ok(Signal::ExternalBreak(_)));
-            if is_broken && self.nudge.take() == Some(Break::Leave) {
-                self.set_aside();
-                return Typed::End;
+            let given = matches!(read, Ok(Signal::ExternalBreak(_))).then(|| self.nudge.take()).flatten();
+            match given {
+                Some(Break::Leave) => {
+                    self.set_aside();
+                    return Typed::End;
+                }
+                Some(Break::Redraw) => continue,
+                Some(Break::Interrupt) | None => {}
             }
             return match read {
                 Ok(Signal::Success(line)) => Typed::Line(line),
+                Ok(Signal::HostCommand(what)) if what == SUSPEND => {
+                    below_the_prompt();
+                    Typed::Suspend
+                }
                 Ok(Signal::HostCommand(_) | Signal::ExternalBreak(_))
                     if !self.reedline.current_buffer_contents().is_empty() =>
                 {
                     self.set_aside();
-                    interrupt = Typed::InterruptAnew;
-                    continue;
+                    if self.ahead.is_empty() {
+                        interrupt = Typed::InterruptAnew;
+                        continue;
+                    }
+                    below_the_prompt();
+                    Typed::Emptied
                 }
                 Ok(Signal::HostCommand(_) | Signal::ExternalBreak(_) | Signal::CtrlC) => {
-                    // What is said next stands below the prompt. A terminal that is gone is told by the next reading.
-                    crossterm::execute!(std::io::stdout(), crossterm::style::Print("\r\n")).ok();
+                    below_the_prompt();
                     interrupt
                 }
                 Ok(Signal::CtrlD) => Typed::End,
@@ -154,6 +175,23 @@ impl Editor {
                 Err(error) => Typed::Broken(error.to_string()),
             };
         }
+    }
+
+    /// What was typed behind the end of the last line.
+    pub fn typed_ahead(&self) -> Vec<Typed> {
+        self.ahead.take().into_iter().filter_map(Typed::of).collect()
+    }
+
+    /// Puts a line that was begun elsewhere where the cursor is, with its own cursor.
+    fn insert(&mut self, begun: &Draft) {
+        if begun.text().is_empty() {
+            return;
+        }
+        let position = self.reedline.current_insertion_point() + begun.parts().0.len();
+        self.reedline.run_edit_commands(&[
+            EditCommand::InsertString(begun.text().to_owned()),
+            EditCommand::MoveToPosition { position, select: false },
+        ]);
     }
 
     /// Keeps a line that was typed elsewhere in the history.
@@ -173,11 +211,18 @@ impl Editor {
     }
 }
 
+/// What is said next stands below the prompt, also where the cursor was in the middle of it.
+fn below_the_prompt() {
+    // A terminal that is gone is told by the next reading.
+    crossterm::execute!(std::io::stdout(), crossterm::style::Print("\r\n\u{1b}[J")).ok();
+}
+
 /// What is typed has the colour of the terminal; the editor's own white is not seen on a light one.
-struct Plain;
+struct Plain(Ahead);
 
 impl Highlighter for Plain {
     fn highlight(&self, line: &str, _cursor: usize) -> StyledText {
+        self.0.go_on();
         let mut text = StyledText::new();
         text.push((Style::new(), line.to_owned()));
         text

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyEvent, KeyEventKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::draft::Draft;
 use super::editor::{Break, Editor, Nudge, Setup};
 use super::hush::Hush;
 use super::screen::Face;
@@ -31,6 +32,10 @@ pub enum Typed {
     Interrupt,
     /// The same, after another one has emptied the line.
     InterruptAnew,
+    /// Ctrl-C took away what was on the line, and more was typed behind it.
+    Emptied,
+    /// Ctrl-Z at the prompt.
+    Suspend,
     /// Ctrl-D, or the end of what was piped in.
     End,
     /// One key, while something runs.
@@ -45,11 +50,22 @@ pub enum Typed {
     Broken(String),
 }
 
+impl Typed {
+    /// What an event of the terminal is, if somebody typed it.
+    pub fn of(event: Event) -> Option<Self> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => Some(Self::Key(key)),
+            Event::Paste(text) => Some(Self::Paste(text)),
+            _ => None,
+        }
+    }
+}
+
 /// What the thread shall do.
 #[derive(Debug)]
 enum Wish {
     /// Read one line; what was typed before stands in it.
-    Line { mark: String, begun: String },
+    Line { mark: String, begun: Draft },
     /// Hand on keys.
     Watch,
     /// Say that no more of them come.
@@ -65,6 +81,8 @@ pub struct Input {
     hush: Option<Hush>,
     /// Whether keys are handed on.
     watching: bool,
+    /// Whether keys may come that were typed behind the end of a line.
+    ahead: bool,
     /// Whether a line is being read: one at a time, or the second would be read instead of keys.
     asked: bool,
     /// Interrupts the line that is being read.
@@ -87,11 +105,11 @@ impl Input {
             Face::Pipe => piped(&wanted, &sender),
         })?;
         let hush = (face == Face::Full).then(Hush::begin).flatten();
-        Ok(Self { face, hush, watching: false, asked: false, nudge, wishes, typed })
+        Ok(Self { face, hush, watching: false, ahead: false, asked: false, nudge, wishes, typed })
     }
 
     /// Asks for a line, behind a mark; `begun` stands in it already. A line that is being read goes on.
-    pub fn ask(&mut self, mark: &str, begun: String) {
+    pub fn ask(&mut self, mark: &str, begun: Draft) {
         if !std::mem::replace(&mut self.asked, true) {
             self.nudge.take();
             // A thread that is gone has said so.
@@ -110,7 +128,7 @@ impl Input {
 
     /// Takes back an interrupt that came too late for the line; whether there was one.
     pub fn was_too_late(&self) -> bool {
-        self.nudge.take().is_some()
+        self.nudge.take() == Some(Break::Interrupt)
     }
 
     /// Waits until everything that was typed is kept, but not for ever.
@@ -135,7 +153,34 @@ impl Input {
 
     /// Asks for no more keys. Whether some may be on their way, with [`Typed::Rested`] behind the last.
     pub fn rest(&mut self) -> bool {
-        std::mem::take(&mut self.watching) && self.wishes.send(Wish::Rest).is_ok()
+        let may_come = std::mem::take(&mut self.watching) | std::mem::take(&mut self.ahead);
+        may_come && self.wishes.send(Wish::Rest).is_ok()
+    }
+
+    /// Gives the terminal to somebody else, as it was found, until it is taken again.
+    pub fn lend(&self) {
+        if self.watching {
+            // A terminal that is gone needs nothing.
+            crossterm::terminal::disable_raw_mode().ok();
+            crossterm::execute!(std::io::stdout(), DisableBracketedPaste, crossterm::cursor::Show).ok();
+        }
+        if let Some(hush) = &self.hush {
+            hush.lift();
+        }
+    }
+
+    /// Takes the terminal again, whatever somebody else made of it, and has a line that is being read shown again.
+    pub fn take_back(&self) {
+        if let Some(hush) = &self.hush {
+            hush.renew();
+        }
+        if self.watching {
+            // What is said to be raw already would not be made so again.
+            let taken = crossterm::terminal::disable_raw_mode().and_then(|()| listen_raw());
+            // One that cannot be taken is told by the next reading.
+            taken.ok();
+        }
+        self.interrupt(Break::Redraw);
     }
 
     /// Leaves the terminal as it was found.
@@ -151,6 +196,7 @@ impl Input {
     pub async fn next(&mut self) -> Typed {
         let typed = self.typed.recv().await.unwrap_or(Typed::End);
         self.asked &= matches!(typed, Typed::Key(_) | Typed::Paste(_) | Typed::Rested);
+        self.ahead |= self.face == Face::Full && !self.asked && !matches!(typed, Typed::Rested);
         typed
     }
 }
@@ -168,7 +214,8 @@ fn keys(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, mut editor: Edi
     while let Ok(now) = wish {
         let next = match now {
             Wish::Line { mark, begun } => {
-                if typed.send(editor.line(&mark, &begun)).is_err() {
+                let read = std::iter::once(editor.line(&mark, &begun)).chain(editor.typed_ahead());
+                if read.into_iter().any(|read| typed.send(read).is_err()) {
                     return;
                 }
                 None
@@ -194,9 +241,7 @@ fn keys(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, mut editor: Edi
 
 /// Hands on keys until something else is wanted.
 fn watch(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, editor: &mut Editor) -> Option<Wish> {
-    let ready = crossterm::terminal::enable_raw_mode()
-        .and_then(|()| crossterm::execute!(std::io::stdout(), EnableBracketedPaste));
-    if let Err(error) = ready {
+    if let Err(error) = listen_raw() {
         typed.send(Typed::Broken(error.to_string())).ok();
         return None;
     }
@@ -216,18 +261,20 @@ fn watch(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, editor: &mut E
             Err(error) => Err(error),
         };
         let seen = match seen {
-            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => Typed::Key(key),
-            Ok(Event::Paste(text)) => Typed::Paste(text),
-            Ok(_) => continue,
-            Err(error) => {
-                typed.send(Typed::Broken(error.to_string())).ok();
-                return None;
-            }
+            Ok(event) => Typed::of(event),
+            Err(error) => Some(Typed::Broken(error.to_string())),
         };
-        if typed.send(seen).is_err() {
+        let is_over = matches!(seen, Some(Typed::Broken(_)));
+        if seen.is_some_and(|seen| typed.send(seen).is_err()) || is_over {
             return None;
         }
     }
+}
+
+/// Every key by itself, and what is pasted in one piece.
+fn listen_raw() -> io::Result<()> {
+    crossterm::terminal::enable_raw_mode()?;
+    crossterm::execute!(std::io::stdout(), EnableBracketedPaste)
 }
 
 /// A dumb terminal: every line as it comes.

@@ -9,7 +9,7 @@ use super::{Chat, Next};
 use crate::exit::Exit;
 
 mod change;
-mod look;
+pub mod look;
 mod sessions;
 
 impl Chat {

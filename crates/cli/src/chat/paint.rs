@@ -1,6 +1,8 @@
 //! Styled text: pieces with a style, wrapped to a width, written with colours or without. It knows no terminal.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use crate::width::{beginning, first};
+
+pub use crate::width::width;
 
 /// A colour of the terminal's own palette, so that it fits every background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +131,13 @@ pub enum Colour {
 
 /// A line as it is sent to the terminal.
 pub fn written(line: &[Span], colour: Colour) -> String {
+    let mut text = begun(line, colour);
+    text.truncate(text.trim_end_matches(' ').len());
+    text
+}
+
+/// The same of a line that goes on, with the blanks at its end.
+pub fn begun(line: &[Span], colour: Colour) -> String {
     let mut text = String::new();
     for span in line {
         let codes = if colour == Colour::On { span.style.codes() } else { String::new() };
@@ -138,13 +147,7 @@ pub fn written(line: &[Span], colour: Colour) -> String {
             text.push_str(&format!("\u{1b}[{codes}m{}\u{1b}[0m", span.text));
         }
     }
-    text.truncate(text.trim_end_matches(' ').len());
     text
-}
-
-/// How many columns a text takes.
-pub fn width(text: &str) -> usize {
-    text.width()
 }
 
 pub fn line_width(line: &[Span]) -> usize {
@@ -170,18 +173,6 @@ pub fn cut(line: &[Span], room: usize) -> Line {
     }
     kept.push(Span::new("…", Style::DIM));
     kept
-}
-
-/// As much of the beginning as fits.
-fn beginning(text: &str, room: usize) -> &str {
-    let mut used = 0;
-    for (at, c) in text.char_indices() {
-        used += c.width().unwrap_or(0);
-        if used > room {
-            return text.get(..at).unwrap_or_default();
-        }
-    }
-    text
 }
 
 /// What stands at the beginning of wrapped lines: of the first, and of the others.
@@ -233,7 +224,7 @@ pub fn exact(text: &str, style: Style, room: usize, margin: &Margin) -> Vec<Line
             let mut head = beginning(rest, room.saturating_sub(line_width(&row)));
             if head.is_empty() {
                 // Not even one character fits: it is shown all the same, else this would never end.
-                head = rest.get(..rest.chars().next().map_or(0, char::len_utf8)).unwrap_or_default();
+                head = first(rest);
             }
             row.push(Span::new(head, style));
             lines.push(row);
@@ -241,6 +232,21 @@ pub fn exact(text: &str, style: Style, room: usize, margin: &Margin) -> Vec<Line
             if rest.is_empty() {
                 break;
             }
+        }
+    }
+    lines
+}
+
+/// Pieces side by side, two blanks between them, as many in a line as fit; none is broken.
+pub fn packed(pieces: Vec<Line>, room: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for piece in pieces {
+        match lines.last_mut().filter(|line| line_width(line) + 2 + line_width(&piece) <= room) {
+            Some(line) => {
+                line.push(Span::plain("  "));
+                line.extend(piece);
+            }
+            None => lines.push(piece),
         }
     }
     lines
@@ -277,7 +283,7 @@ impl Wrapping<'_> {
             let mut head = beginning(text, self.room.saturating_sub(self.used));
             if head.is_empty() && self.empty {
                 // Not even one character fits: it is shown all the same, else this would never end.
-                head = text.get(..text.chars().next().map_or(0, char::len_utf8)).unwrap_or_default();
+                head = first(text);
             }
             if !head.is_empty() {
                 self.line.push(Span::new(head, span.style));

@@ -5,14 +5,18 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::paint::{Colour, Line, cut, line_width, written};
+use super::paint::{Colour, Line, begun, cut, line_width, written};
 use crate::render;
 
 /// The most lines that are drawn again, besides what the terminal's height allows.
 const LIVE: usize = 14;
+/// How long little is drawn after the window became narrower, and how many lines: every step of that wraps what stands there,
+/// and a terminal that tells of it later than it does it, or lets as much scroll away, keeps a copy of what was drawn.
+const SETTLING: (Duration, usize) = (Duration::from_millis(400), 3);
 /// What is taken for the width where nobody tells.
 const USUAL: (u16, u16) = (80, 24);
 
@@ -46,8 +50,9 @@ pub struct Screen {
     colour: Colour,
     /// That of what is no answer, where it goes another way.
     asides: Colour,
-    /// The widths of the lines that are drawn again.
-    live: Vec<usize>,
+    live: Live,
+    /// How wide the window was when something was drawn last, and until when it may still become narrower.
+    drawn: (usize, Option<Instant>),
     frame: String,
     /// Whether what a program reads stands in the middle of a line.
     midway: bool,
@@ -57,7 +62,16 @@ pub struct Screen {
 
 impl Screen {
     pub fn new(face: Face, colour: Colour, unread: Arc<Notify>) -> Self {
-        Self { face, colour, asides: colour, live: Vec::new(), frame: String::new(), midway: false, unread }
+        Self {
+            face,
+            colour,
+            asides: colour,
+            live: Live::default(),
+            drawn: (0, None),
+            frame: String::new(),
+            midway: false,
+            unread,
+        }
     }
 
     /// With other colours for what is no answer.
@@ -136,32 +150,55 @@ impl Screen {
         }
     }
 
-    /// Draws the lines that change. With a cursor, it stands at the end of the last one.
+    /// Draws the lines that change. The cursor stands in the last one.
     pub fn live(&mut self, lines: &[Line], cursor: Cursor) {
         if self.face != Face::Full {
             return;
         }
         let (columns, rows) = self.size();
-        let most = LIVE.min(rows.saturating_sub(1)).max(1);
+        let (most, room) = match self.is_settling(columns) {
+            true => (SETTLING.1, columns / 2),
+            // One column stays free: a line that fills the last one wraps on some terminals and not on others.
+            false => (LIVE.min(rows.saturating_sub(1)).max(1), columns.saturating_sub(1)),
+        };
         let lines = lines.get(lines.len().saturating_sub(most)..).unwrap_or_default();
         self.erase();
         for (at, line) in lines.iter().enumerate() {
             if at > 0 {
                 self.frame.push_str("\r\n");
             }
-            // One column stays free: a line that fills the last one wraps on some terminals and not on others.
-            let line = cut(line, columns.saturating_sub(1));
-            self.live.push(line_width(&line));
-            let text = written(&line, self.colour);
-            self.frame.push_str(&text);
-            let last = line.iter().rev().find(|span| !span.text.is_empty());
-            if at + 1 == lines.len() && last.is_some_and(|span| span.text.ends_with(' ')) {
-                // The blank behind a mark, which is not written with the line.
-                self.frame.push(' ');
-            }
+            let line = cut(line, room);
+            self.live.widths.push(line_width(&line));
+            self.frame.push_str(&written(&line, self.colour));
         }
-        self.frame.push_str(if cursor == Cursor::Shown { "\u{1b}[?25h" } else { "\u{1b}[?25l" });
+        self.live.cursor = self.live.widths.last().copied().unwrap_or_default();
+        match (cursor, lines.last()) {
+            (Cursor::After(spans), Some(last)) => {
+                let before = cut(last.get(..spans).unwrap_or(last), room);
+                self.live.cursor = line_width(&before);
+                // Written once more up to the cursor: only the terminal knows how wide it takes that to be.
+                self.frame.push_str(&format!("\r{}\u{1b}[?25h", begun(&before, self.colour)));
+            }
+            _ => self.frame.push_str("\u{1b}[?25l"),
+        }
         self.show();
+    }
+
+    /// Whether the window became narrower a moment ago.
+    fn is_settling(&mut self, columns: usize) -> bool {
+        let now = Instant::now();
+        let (before, until) = &mut self.drawn;
+        if std::mem::replace(before, columns) > columns {
+            *until = Some(now + SETTLING.0);
+        }
+        until.take_if(|until| now >= *until);
+        until.is_some()
+    }
+
+    /// Somebody else had the terminal: what was drawn stands somewhere above, and the next lines begin where the cursor is.
+    pub fn forget(&mut self) {
+        self.live = Live::default();
+        self.frame.push_str("\r\u{1b}[K");
     }
 
     /// Takes the lines that change away, and shows everything that waits.
@@ -174,16 +211,20 @@ impl Screen {
     }
 
     fn erase(&mut self) {
-        if self.live.is_empty() {
+        let live = std::mem::take(&mut self.live);
+        if live.widths.is_empty() {
             return;
         }
-        let columns = self.columns().max(1);
-        // A terminal that became narrower wrapped what stood there.
-        let rows: usize = self.live.drain(..).map(|width| width.div_ceil(columns).max(1)).sum();
-        if rows > 1 {
-            self.frame.push_str(&format!("\u{1b}[{}A", rows - 1));
+        let (rows, above) = live.rows(self.columns().max(1));
+        if above > 0 {
+            self.frame.push_str(&format!("\u{1b}[{above}A"));
         }
-        self.frame.push_str("\r\u{1b}[J");
+        self.frame.push_str("\r\u{1b}[K");
+        if rows > 1 {
+            // Not everything in one go: what is erased from the very first place of a screen on, some terminals keep as if
+            // it had scrolled away, and there would be a copy of it for every time it is drawn.
+            self.frame.push_str("\u{1b}[B\u{1b}[J\u{1b}[A");
+        }
     }
 
     /// Sends a whole picture in one piece; terminals that can show it in one piece do.
@@ -207,6 +248,51 @@ pub fn terminal_size() -> (usize, usize) {
 /// Whether the cursor is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cursor {
-    Shown,
+    /// In the last line, behind so many of its pieces.
+    After(usize),
     Hidden,
+}
+
+/// The lines that are drawn again, as they were drawn last.
+#[derive(Default)]
+struct Live {
+    widths: Vec<usize>,
+    /// How many columns of the last line stand before the cursor.
+    cursor: usize,
+}
+
+impl Live {
+    /// How many rows the lines take, and how many of them are above the cursor: a terminal that became narrower wrapped what
+    /// stood there.
+    fn rows(&self, columns: usize) -> (usize, usize) {
+        let rows = |width: &usize| width.div_ceil(columns).max(1);
+        let all: usize = self.widths.iter().map(rows).sum();
+        let last = self.widths.last().map_or(0, rows);
+        (all, all - last + rows(&self.cursor) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_is_drawn_while_a_window_becomes_narrower() {
+        let mut screen = Screen::new(Face::Full, Colour::Off, Arc::default());
+        assert_eq!(
+            [80, 80, 100, 60, 60].map(|columns| screen.is_settling(columns)),
+            [false, false, false, true, true]
+        );
+        screen.drawn.1 = Some(Instant::now());
+        assert!(!screen.is_settling(60));
+    }
+
+    #[test]
+    fn what_a_narrower_terminal_wrapped_is_counted_up_to_the_cursor() {
+        let live = Live { widths: vec![79, 10, 79], cursor: 79 };
+        assert_eq!([80, 40, 30].map(|columns| live.rows(columns)), [(3, 2), (5, 4), (7, 6)]);
+        let live = Live { cursor: 12, ..live };
+        assert_eq!([80, 40, 10].map(|columns| live.rows(columns)), [(3, 2), (5, 3), (17, 10)]);
+        assert_eq!(Live { widths: vec![0], cursor: 0 }.rows(80), (1, 0));
+    }
 }

@@ -144,7 +144,8 @@ fn read<E: Event + DeserializeOwned>(data: &Value) -> Option<E> {
     E::deserialize(data).ok()
 }
 
-fn of_event(name: &str, data: &Value) -> Option<Seen> {
+/// What an event is to the chat.
+pub fn of_event(name: &str, data: &Value) -> Option<Seen> {
     match name {
         ContentBlockDelta::NAME => {
             let delta: ContentBlockDelta = read(data)?;

@@ -11,7 +11,7 @@ use amplifier_protocol::status::SessionStatus;
 use amplifier_protocol::usage::Usd;
 use serde_json::json;
 use tokio::task::JoinHandle;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::approve::Open;
 use super::calls::one_line;
@@ -39,6 +39,8 @@ enum Wish {
     TimeUp,
     /// Stop, and leave.
     Leave(Exit),
+    /// The shell shall have the terminal.
+    Suspend,
     /// A line: an answer, a word to the turn, or a command for afterwards.
     Line(String),
 }
@@ -106,15 +108,7 @@ impl Chat {
         mut work: JoinHandle<Result<String, E>>,
         answer: impl FnOnce(&Result<String, E>) -> Option<String>,
     ) -> Over<E> {
-        if let Some(time) = self.seat.time() {
-            self.stops.allow(time);
-        }
-        let mut listening = self.screen.face() != Face::Pipe;
-        if listening {
-            self.input.watch();
-        }
-        let mut frames = tokio::time::interval(FRAME);
-        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut frames, mut listening) = self.begin_watch();
         let view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
         let session = self.seat.opened.session.clone();
         let before = (session.status(), self.seat.opened.cost());
@@ -129,6 +123,10 @@ impl Chat {
                     listening = !matches!(typed, Typed::End | Typed::Broken(_));
                     wish = heard(view, typed);
                     view.draw();
+                }
+                () = self.job.continued() => {
+                    self.input.take_back();
+                    view.draw_anew();
                 }
                 Some(asked) = self.seat.asked.recv(), if view.question.is_none() => {
                     view.take_all(&mut self.seat.seen);
@@ -149,6 +147,11 @@ impl Chat {
             {
                 self.input.remember(line);
             }
+            if let Wish::Suspend = wish {
+                running.view.hide();
+                self.job.suspend(&self.input).await;
+                running.view.draw_anew();
+            }
             running.grant(wish).await;
         };
         self.stops.lift();
@@ -163,6 +166,20 @@ impl Chat {
             _ => self.waiting.extend(later),
         }
         Over { result, next, stopped }
+    }
+
+    /// From now on time counts and keys are heard. Gives when to draw, and whether somebody types.
+    fn begin_watch(&mut self) -> (Interval, bool) {
+        if let Some(time) = self.seat.time() {
+            self.stops.allow(time);
+        }
+        let listening = self.screen.face() != Face::Pipe;
+        if listening {
+            self.input.watch();
+        }
+        let mut frames = tokio::time::interval(FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        (frames, listening)
     }
 
     /// Says what is not sent because the chat is left, and keeps it in the history.
@@ -254,7 +271,7 @@ impl<'a> Running<'a> {
 
     async fn grant(&mut self, wish: Wish) {
         match wish {
-            Wish::Nothing => {}
+            Wish::Nothing | Wish::Suspend => {}
             Wish::Stop => {
                 self.stops += 1;
                 self.stop().await;
@@ -349,6 +366,7 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
             Meant::Line(line) => Wish::Line(line),
             Meant::Interrupt => Wish::Stop,
             Meant::End => Wish::Leave(Exit::Success),
+            Meant::Suspend => Wish::Suspend,
         },
         Typed::Paste(text) => {
             view.paste(&text, Instant::now());
@@ -361,7 +379,7 @@ fn heard(view: &mut View<'_>, typed: Typed) -> Wish {
             Wish::Nothing
         }
         // The end of what is typed is not the end of the turn.
-        Typed::End | Typed::Broken(_) | Typed::Rested => Wish::Nothing,
+        Typed::End | Typed::Broken(_) | Typed::Rested | Typed::Emptied | Typed::Suspend => Wish::Nothing,
     }
 }
 

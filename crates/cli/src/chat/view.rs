@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
 use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
+use amplifier_protocol::ids::SessionId;
 use crossterm::event::{KeyCode, KeyEvent};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -11,15 +12,21 @@ use super::approve::{self, Asked, Meaning, Open};
 use super::calls::{Call, Calls, Well, one_line, seconds, shortened};
 use super::draft::{Draft, Meant};
 use super::markdown::{Stream, safe};
-use super::paint::{Hue, Line, Margin, Span, Style, wrap};
+use super::paint::{Hue, Line, Margin, Span, Style, width, wrap};
 use super::screen::{Cursor, Face, Screen};
 use super::tap::{Seen, Success};
+use crate::page::shortened_before;
+use crate::width::{beginning, ending};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How long one picture of the spinner stays.
 const BEAT: Duration = Duration::from_millis(100);
 /// The most lines of a forming answer that are drawn again.
 const FORMING: usize = 8;
+/// What stands before what is typed.
+const MARK: &str = "> ";
+/// How much of a thought is shown while it goes on, in columns.
+const THINKING: usize = 41;
 /// How much of the last thought is kept, in bytes.
 const THOUGHT: usize = 64 * 1024;
 
@@ -34,6 +41,8 @@ pub enum Thinking {
 /// What a turn leaves for later.
 #[derive(Default)]
 pub struct Memory {
+    /// The session it is about.
+    pub session: Option<SessionId>,
     pub calls: Calls,
     pub thinking: Thinking,
     pub last_thought: Option<String>,
@@ -226,7 +235,7 @@ impl<'a> View<'a> {
             Thinking::Shown => thought_lines(&thought, room),
             Thinking::Folded => {
                 let head = format!("thought for {}: ", seconds(began.elapsed()));
-                let rest = shortened(&one_line(&thought), room.saturating_sub(head.chars().count()));
+                let rest = shortened(&one_line(&thought), room.saturating_sub(width(&head)));
                 vec![vec![Span::new(head + &rest, Style::DIM.italic())]]
             }
         };
@@ -274,17 +283,16 @@ impl<'a> View<'a> {
     /// Puts a question. What is being typed goes on.
     pub fn ask(&mut self, asked: Asked, now: Instant) {
         self.end_text();
-        let room = room(self.screen);
-        let mut lines = approve::shown(&asked, room);
-        let hidden = lines.len().saturating_sub(approve::LINES);
-        if hidden > 0 {
-            lines.truncate(approve::LINES);
-            lines.push(vec![Span::new(format!("  … {hidden} more lines"), Style::of(Hue::Yellow))]);
-        }
-        lines.extend(approve::scope(&asked.question, room));
+        let rows = match self.screen.face() {
+            Face::Full => self.screen.size().1,
+            // What scrolled away there was read line by line.
+            Face::Dumb | Face::Pipe => usize::MAX,
+        };
+        let mut open = Open::new(asked, self.draft.text(), now);
+        let lines = open.shown(room(self.screen), rows);
         self.part(Kind::Call);
         self.screen.note(&lines);
-        self.question = Some(Open::new(asked, hidden, self.draft.text(), now));
+        self.question = Some(open);
     }
 
     /// Time goes by for a question: one whose asker went away needs no answer any more, one that stands there takes one.
@@ -292,7 +300,8 @@ impl<'a> View<'a> {
         self.drop_stale_question();
         let Some(open) = &mut self.question else { return };
         if open.wait(now) && self.screen.face() == Face::Dumb {
-            self.screen.note(&[open.line()]);
+            let lines = open.lines(room(self.screen));
+            self.screen.note(&lines);
         }
     }
 
@@ -389,9 +398,9 @@ impl<'a> View<'a> {
         };
         let running: Vec<Line> = self.memory.calls.running().flat_map(with_agents).collect();
         if let Some(open) = &self.question {
-            lines.push(open.line());
-            lines.push(vec![Span::plain("> "), Span::plain(shown(self.draft.text()))]);
-            self.screen.live(&lines, Cursor::Shown);
+            lines.extend(open.lines(room));
+            let cursor = self.draft_line(&mut lines, room);
+            self.screen.live(&lines, cursor);
             return;
         }
         if !lines.is_empty() || self.last != Kind::Call || running.is_empty() {
@@ -399,41 +408,66 @@ impl<'a> View<'a> {
         }
         let calls = running.len();
         lines.extend(running);
-        lines.push(self.status(spinner, calls));
+        lines.push(self.status(spinner, calls, room));
         lines.extend(
             self.queued.iter().map(|text| vec![Span::new(format!("queued: {}", one_line(text)), Style::DIM)]),
         );
-        let cursor = if self.draft.text().is_empty() { Cursor::Hidden } else { Cursor::Shown };
-        if cursor == Cursor::Shown {
-            let text = shown(self.draft.text());
-            let tail = text.chars().count().saturating_sub(room.saturating_sub(3));
-            lines.push(vec![Span::plain("> "), Span::plain(text.chars().skip(tail).collect::<String>())]);
-        }
+        let cursor = match self.draft.text().is_empty() {
+            true => Cursor::Hidden,
+            false => self.draft_line(&mut lines, room),
+        };
         self.screen.live(&lines, cursor);
     }
 
-    fn status(&self, spinner: &str, calls: usize) -> Line {
+    /// Takes what changes off the screen: somebody else gets the terminal.
+    pub fn hide(&mut self) {
+        self.screen.clear();
+    }
+
+    /// Draws what changes where the cursor is now: somebody else had the terminal.
+    pub fn draw_anew(&mut self) {
+        self.screen.forget();
+        self.draw();
+    }
+
+    /// What is being typed, as much of it around the cursor as fits.
+    fn draft_line(&self, lines: &mut Vec<Line>, room: usize) -> Cursor {
+        let (before, behind) = self.draft.parts();
+        let (before, behind) = (shown(before), shown(behind));
+        let room = room.saturating_sub(MARK.len() + 1);
+        let before = ending(&before, room);
+        let behind = beginning(&behind, room.saturating_sub(width(before)));
+        lines.push(vec![Span::plain(MARK), Span::plain(before), Span::plain(behind)]);
+        Cursor::After(2)
+    }
+
+    fn status(&self, spinner: &str, calls: usize, room: usize) -> Line {
         let doing = match (&self.thought, self.stopping) {
             (_, Stopping::Soon | Stopping::Now) => "stopping".to_owned(),
-            (Some((_, thought)), _) => format!("thinking: {}", tail(&one_line(thought), 40)),
+            (Some((_, thought)), _) => {
+                format!("thinking: {}", shortened_before(&one_line(thought), THINKING))
+            }
             (None, _) if calls > 0 => "running".to_owned(),
             (None, _) => "working".to_owned(),
         };
-        let mut told = vec![doing, seconds(self.began.elapsed())];
-        told.extend(self.spent.clone());
-        told.extend(match self.stopping {
-            Stopping::No => Some("Ctrl-C stops".to_owned()),
-            Stopping::Soon => Some("Ctrl-C again stops at once".to_owned()),
-            Stopping::Now => None,
-        });
-        vec![
-            Span::new(format!("{spinner} "), Style::of(Hue::Yellow)),
-            Span::new(told.join(" · "), Style::DIM),
-        ]
+        let time = seconds(self.began.elapsed());
+        let keys = match self.stopping {
+            Stopping::No => "Ctrl-C stops",
+            Stopping::Soon => "Ctrl-C again stops at once",
+            Stopping::Now => "",
+        };
+        let spent = self.spent.as_deref().unwrap_or_default();
+        let told = |parts: &[&str]| {
+            parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+        };
+        let all = told(&[&doing, &time, spent, keys]);
+        // How it is stopped is needed more than what it took, which is told at its end.
+        let all = if width(&all) + 2 <= room { all } else { told(&[&doing, &time, keys]) };
+        vec![Span::new(format!("{spinner} "), Style::of(Hue::Yellow)), Span::new(all, Style::DIM)]
     }
 }
 
-fn well(success: Success) -> Well {
+pub fn well(success: Success) -> Well {
     if success == Success::Yes { Well::Done } else { Well::Failed }
 }
 
@@ -441,12 +475,6 @@ fn well(success: Success) -> Well {
 pub fn thought_lines(thought: &str, room: usize) -> Vec<Line> {
     let margin = Margin { first: vec![Span::new("  ", Style::DIM)], rest: vec![Span::new("  ", Style::DIM)] };
     wrap(&[Span::new(safe(thought.trim()), Style::DIM.italic())], room, &margin)
-}
-
-fn tail(text: &str, many: usize) -> String {
-    let from = text.chars().count().saturating_sub(many);
-    let cut = if from > 0 { "…" } else { "" };
-    format!("{cut}{}", text.chars().skip(from).collect::<String>())
 }
 
 /// Line ends of a draft are shown as a mark: it has one line on the screen.

@@ -9,7 +9,7 @@ use amplifier_protocol::ids::SessionId;
 
 use super::load;
 use crate::args::{ChatArgs, StartArgs};
-use crate::chat;
+use crate::chat::{self, Past};
 use crate::exit::Exit;
 use crate::render;
 
@@ -21,7 +21,7 @@ pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
     };
     let store = SessionStore::new(access.home.clone());
     match args.resume.as_ref().map(|text| resolve(&store, text)).transpose() {
-        Ok(resumed) => open(&args.start, resumed, access),
+        Ok(resumed) => open(&args.start, resumed, access, Past::Shown),
         Err(error) => {
             render::error(&error, error.hint().as_deref());
             if error.is_usage() { Exit::Usage } else { Exit::Failure }
@@ -30,6 +30,6 @@ pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
 }
 
 /// Opens the chat, with a new session or with one that exists.
-pub fn open(start: &StartArgs, resumed: Option<SessionId>, access: Access) -> Exit {
-    load::block_on(chat::run(start, resumed, access))
+pub fn open(start: &StartArgs, resumed: Option<SessionId>, access: Access, past: Past) -> Exit {
+    load::block_on(chat::run(start, resumed, access, past))
 }

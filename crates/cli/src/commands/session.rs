@@ -27,7 +27,8 @@ mod search;
 mod tell;
 
 pub use go_on::{go_on, resume};
-use tell::{count, minute, short, words};
+pub use tell::{count, status_word};
+use tell::{minute, short, words};
 
 /// How many sessions that cannot be read are named beside a list.
 const UNREAD: usize = 5;

@@ -206,3 +206,26 @@ fn the_time_of_a_tool_is_its_own_and_not_that_of_the_person() {
     let time = line.split_whitespace().find(|word| word.ends_with('s') && word.contains('.')).unwrap();
     assert!(time.trim_end_matches('s').parse::<f64>().unwrap() < 2.0, "{line}");
 }
+
+#[test]
+fn a_question_that_is_higher_than_the_screen_can_be_answered_on_a_small_one() {
+    let command: String = (0..40).map(|at| format!("echo step {at} of them\n")).collect();
+    let desk = asking(&[call("bash", json!({ "command": command }))], json!({}));
+    for size in [(40, 12), (80, 24)] {
+        let terminal = open(&desk, size);
+        terminal.types("go\r");
+        let screen = terminal.question();
+        // It begins with what is asked, says how much is left out, and every key is seen.
+        assert!(screen.contains("? Run with `bash`:") && screen.contains("echo step 0 of them"), "{screen}");
+        assert!(screen.contains("more lines, `v` shows all"), "{screen}");
+        for key in ["y once", "s session", "a always", "n no", "v view all", "· in 4m 5"] {
+            assert!(screen.contains(key), "`{key}` in\n{screen}");
+        }
+        assert!(screen.contains("exactly this call"), "{screen}");
+        terminal.types("v\r");
+        let all = |screen: &str| screen.contains("echo step 39 of them") && screen.contains("y once");
+        terminal.until("its end and its keys", |screen| all(screen) && screen.ends_with(": no\n>"));
+        terminal.types("n\r");
+        terminal.sees("you did not allow it");
+    }
+}

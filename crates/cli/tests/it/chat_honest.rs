@@ -377,7 +377,7 @@ fn after_a_stop_messages_are_put_back_and_commands_are_done() {
 fn a_resumed_session_says_what_it_is_made_of_and_how_far_it_goes() {
     let desk = desk(json!(["One.", "Two.", "Three."]), json!({}));
     let said = desk.amplifier_with_input(&["--plan", "plan.json"], b"a\nb\nc\n/rewind 2\n/status\n");
-    let told = "turns       2 (1 more are no part of the conversation now)";
+    let told = "turns       2 (1 more is no part of the conversation now)";
     assert!(said.stderr.contains(told), "{}", said.stderr);
     let id = desk.sessions()[0].file_name().unwrap().to_string_lossy().into_owned();
     let again = desk.amplifier_with_input(&["resume", &id], b"/status\n");

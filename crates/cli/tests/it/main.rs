@@ -19,7 +19,11 @@ mod chat_agents;
 mod chat_ask;
 mod chat_commands;
 mod chat_honest;
+#[cfg(unix)]
+mod chat_job;
 mod chat_keys;
+mod chat_line;
+mod chat_past;
 mod chat_sessions;
 mod chat_stops;
 #[cfg(target_os = "linux")]

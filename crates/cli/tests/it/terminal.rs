@@ -12,11 +12,13 @@ use crate::desk::Desk;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What a program sends to ask where the cursor is.
 const WHERE: &[u8] = b"\x1b[6n";
+/// What erases everything from the cursor on.
+const ERASE: &[u8] = b"\x1b[J";
 
 pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     // Dropped last: without it the other side is gone.
-    _master: Box<dyn MasterPty + Send>,
+    master: Box<dyn MasterPty + Send>,
     keys: Arc<Mutex<Box<dyn Write + Send>>>,
     seen: Arc<(Mutex<Seen>, Condvar)>,
 }
@@ -25,6 +27,7 @@ struct Seen {
     screen: vt100::Parser,
     bytes: Vec<u8>,
     over: bool,
+    erased_from_home: bool,
 }
 
 impl Terminal {
@@ -48,6 +51,14 @@ impl Terminal {
         Self::of(command, desk, size, &variables)
     }
 
+    /// A shell with jobs, in which `$AMPLIFIER` is the binary; its prompt is `$`.
+    pub fn open_shell(desk: &Desk, size: (u16, u16), variables: &[(&str, &str)]) -> Self {
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-i"]);
+        let own = [("AMPLIFIER", env!("CARGO_BIN_EXE_amplifier")), ("PS1", "$ ")];
+        Self::of(command, desk, size, &[variables, &own].concat())
+    }
+
     fn of(
         mut command: CommandBuilder,
         desk: &Desk,
@@ -64,7 +75,10 @@ impl Terminal {
         drop(pair.slave);
         let keys = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
         let screen = vt100::Parser::new(rows, columns, 1_000);
-        let seen = Arc::new((Mutex::new(Seen { screen, bytes: Vec::new(), over: false }), Condvar::new()));
+        let seen = Arc::new((
+            Mutex::new(Seen { screen, bytes: Vec::new(), over: false, erased_from_home: false }),
+            Condvar::new(),
+        ));
         let mut output = pair.master.try_clone_reader().unwrap();
         let (shared, answers) = (Arc::clone(&seen), Arc::clone(&keys));
         std::thread::spawn(move || {
@@ -84,12 +98,25 @@ impl Terminal {
                 shared.1.notify_all();
             }
         });
-        Self { child, _master: pair.master, keys, seen }
+        Self { child, master: pair.master, keys, seen }
     }
 
     /// The number of the program's process.
     pub fn pid(&self) -> u32 {
         self.child.process_id().unwrap()
+    }
+
+    /// Makes the window narrower or wider. What stands on this terminal is cut then, not wrapped.
+    pub fn resize(&self, (columns, rows): (u16, u16)) {
+        let mut seen = self.seen.0.lock().unwrap();
+        seen.screen.screen_mut().set_size(rows, columns);
+        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
+        drop(seen);
+    }
+
+    /// Whether everything was ever erased from the very first place of the screen on: some terminals keep that.
+    pub fn erased_from_home(&self) -> bool {
+        self.seen.0.lock().unwrap().erased_from_home
     }
 
     pub fn types(&self, text: &str) {
@@ -140,7 +167,7 @@ impl Terminal {
 
     /// Waits until a question takes its answer: its keys stand at the end.
     pub fn question(&self) -> String {
-        self.until("a question", |screen| screen.lines().rev().take(2).any(|line| line.starts_with("y once")))
+        self.until("a question", |screen| screen.lines().rev().take(3).any(|line| line.starts_with("y once")))
     }
 
     /// Waits for the end of the program; returns its exit code.
@@ -169,8 +196,7 @@ impl Seen {
     fn take(&mut self, rest: &mut Vec<u8>, answers: &Mutex<Box<dyn Write + Send>>) {
         while let Some(at) = rest.windows(WHERE.len()).position(|window| window == WHERE) {
             let before: Vec<u8> = rest.drain(..at + WHERE.len()).collect();
-            self.screen.process(&before);
-            self.bytes.extend(before);
+            self.show(before);
             let (row, column) = self.screen.screen().cursor_position();
             let mut keys = answers.lock().unwrap();
             write!(keys, "\x1b[{};{}R", row + 1, column + 1).unwrap();
@@ -179,8 +205,17 @@ impl Seen {
         // The beginning of a question may come before its end.
         let kept = (1..WHERE.len()).rev().find(|size| rest.ends_with(&WHERE[..*size])).unwrap_or(0);
         let before: Vec<u8> = rest.drain(..rest.len() - kept).collect();
-        self.screen.process(&before);
-        self.bytes.extend(before);
+        self.show(before);
+    }
+
+    fn show(&mut self, bytes: Vec<u8>) {
+        for byte in &bytes {
+            self.screen.process(&[*byte]);
+            self.bytes.push(*byte);
+            // The cursor stays where it is when something is erased.
+            self.erased_from_home |=
+                self.bytes.ends_with(ERASE) && self.screen.screen().cursor_position() == (0, 0);
+        }
     }
 
     fn text(&self) -> String {

@@ -3,7 +3,7 @@
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::chat::highlight::Highlighter;
-use crate::chat::paint::{Hue, Line, Margin, Span, Style, line_width, wrap};
+use crate::chat::paint::{Hue, Line, Margin, Span, Style, line_width, width, wrap};
 
 /// The narrowest column of a table.
 const NARROWEST: usize = 4;
@@ -189,7 +189,7 @@ impl Page {
             }
             _ => "• ".to_owned(),
         };
-        let below = " ".repeat(mark.chars().count());
+        let below = " ".repeat(width(&mark));
         self.indent(&mark, &below, Style::DIM);
     }
 

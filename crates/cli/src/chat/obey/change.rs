@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::chat::markdown::literal;
 use crate::chat::paint::Style;
 use crate::chat::turn::tokens;
-use crate::chat::{Chat, Next};
+use crate::chat::{Chat, Next, Past};
 
 /// How long a provider may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ impl Chat {
         if name.is_empty() {
             return self.models().await;
         }
-        Next::Go(Box::new(self.seat.with_model(name, format!("from now on `{name}` is asked"))))
+        Next::Go(Box::new(self.seat.with_model(name, format!("from now on `{name}` is asked"))), Past::Hidden)
     }
 
     /// The models of the provider that is asked.
@@ -60,7 +60,7 @@ impl Chat {
             return Next::Prompt;
         }
         match self.seat.with_provider(name, format!("from now on `{name}` is asked")) {
-            Ok(to) => Next::Go(Box::new(to)),
+            Ok(to) => Next::Go(Box::new(to), Past::Hidden),
             Err(error) => {
                 let hint = "`amplifier provider list` shows the providers that are built in";
                 self.fault(&error, Some(hint.to_owned()));
@@ -79,7 +79,7 @@ impl Chat {
         let cancel = CancelToken::new();
         let found = self.seat.with_bundle(reference, told, cancel.clone());
         match self.stops.unless_stopped(found, &cancel).await {
-            Ok(Ok(to)) => Next::Go(Box::new(to)),
+            Ok(Ok(to)) => Next::Go(Box::new(to), Past::Hidden),
             // Whoever looked for it has said why.
             Ok(Err(exit)) => {
                 self.exit = exit;

@@ -4,7 +4,7 @@ use amplifier_protocol::status::SessionStatus;
 use serde_json::Value;
 
 use crate::chat::calls::one_line;
-use crate::chat::paint::{Line, Margin, Span, Style, wrap};
+use crate::chat::paint::{Line, Margin, Span, Style, width, wrap};
 use crate::chat::turn::{dollars, tokens};
 use crate::chat::view::{self, Thinking, thought_lines};
 use crate::chat::{Chat, markdown, slash};
@@ -12,7 +12,7 @@ use crate::chat::{Chat, markdown, slash};
 /// What a second column needs beside the first.
 const NARROW: usize = 24;
 /// How many of the last calls are listed.
-const LAST_CALLS: usize = 20;
+pub const LAST_CALLS: usize = 20;
 
 impl Chat {
     pub(super) fn help(&mut self, argument: &str) {
@@ -58,13 +58,14 @@ impl Chat {
         };
         match turns.iter().filter(|turn| !turn.counts).count() {
             0 => taken.to_string(),
+            1 => format!("{} (1 more is no part of the conversation now)", turns.len() - 1),
             gone => format!("{} ({gone} more are no part of the conversation now)", turns.len() - gone),
         }
     }
 
     /// Two columns, the second one wrapped; below each other where there is no room for two.
     pub(super) fn table(&mut self, rows: &[(impl AsRef<str>, String)]) {
-        let widest = rows.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0).min(24);
+        let widest = rows.iter().map(|(name, _)| width(name.as_ref())).max().unwrap_or(0).min(24);
         let room = view::room(&self.screen);
         let lines: Vec<Line> =
             rows.iter().flat_map(|(name, text)| row(name.as_ref(), text, widest, room)).collect();
@@ -198,7 +199,10 @@ fn row(name: &str, text: &str, widest: usize, room: usize) -> Vec<Line> {
         return lines;
     }
     let margin = Margin {
-        first: vec![Span::new(format!("  {name:widest$}  "), Style::BOLD)],
+        first: vec![Span::new(
+            format!("  {name}{}  ", " ".repeat(widest.saturating_sub(width(name)))),
+            Style::BOLD,
+        )],
         rest: vec![Span::plain(" ".repeat(widest + 4))],
     };
     wrap(&text, room, &margin)

@@ -10,7 +10,7 @@ use amplifier_protocol::event::SessionDescribed;
 use crate::chat::calls::one_line;
 use crate::chat::paint::Style;
 use crate::chat::seat::short;
-use crate::chat::{Chat, Next};
+use crate::chat::{Chat, Next, Past};
 
 /// What replaces a file that is there already.
 const FORCE: &str = "--force";
@@ -94,7 +94,7 @@ impl Chat {
                 let (turn, this, other) = (forked.turn, short(&forked.id), short(&id));
                 let told =
                     format!("this is a copy up to turn {turn}: session {this}; the other one is {other}");
-                Next::Go(Box::new(self.seat.copy(forked.id, told)))
+                Next::Go(Box::new(self.seat.copy(forked.id, told)), Past::Hidden)
             }
             Err(error) => {
                 self.fault(&error, error.hint());
@@ -193,7 +193,7 @@ impl Chat {
                     return self.stopped(stop);
                 }
                 let told = format!("this is session {} now", short(&id));
-                return Next::Go(Box::new(self.seat.other(id, told)));
+                return Next::Go(Box::new(self.seat.other(id, told)), Past::Shown);
             }
             Err(error) => self.fault(&error, error.hint()),
         }

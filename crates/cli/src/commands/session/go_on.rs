@@ -12,6 +12,7 @@ use amplifier_protocol::ids::SessionId;
 use super::tell::{lines, minute};
 use super::{refuse, row, tell_unread};
 use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
+use crate::chat::Past;
 use crate::commands::{chat, load, run};
 use crate::exit::Exit;
 use crate::render::{self, Remark};
@@ -38,10 +39,8 @@ pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
     if !converses {
         return run::answer_with(&args.ask, Some(id.as_str()), Ok(access));
     }
-    if !args.no_history {
-        show_last(&SessionStore::new(access.home.clone()), &id);
-    }
-    chat::open(&args.ask.start, Some(id), access)
+    let past = if args.no_history { Past::Hidden } else { Past::Shown };
+    chat::open(&args.ask.start, Some(id), access, past)
 }
 
 /// The last used session of this project.
@@ -72,8 +71,11 @@ pub fn resume(args: &ResumeArgs, home: Option<PathBuf>) -> Exit {
     if args.force_bundle {
         take_origin(&mut start, &found);
     }
-    show_last(&store, &found.metadata.session_id);
-    chat::open(&start, Some(found.metadata.session_id), access)
+    // On a terminal the chat shows it, as it was shown then.
+    if !std::io::stdin().is_terminal() {
+        show_last(&store, &found.metadata.session_id);
+    }
+    chat::open(&start, Some(found.metadata.session_id), access, Past::Shown)
 }
 
 fn choose(args: &ResumeArgs, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {

@@ -110,7 +110,8 @@ pub fn turn_row(turn: &Turn, listed: &Listed, columns: Option<usize>) -> String 
     }
 }
 
-fn status_word(status: TurnStatus) -> &'static str {
+/// How a turn ended, in a word.
+pub fn status_word(status: TurnStatus) -> &'static str {
     match status {
         TurnStatus::Success => "answered",
         TurnStatus::Incomplete => "no answer",
