@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use amplifier_core::contracts::{CapabilityCall, CapabilityError};
@@ -136,6 +137,26 @@ impl Environment {
             },
             Self::WithPlain(first, plain) => plain.find(name).or_else(|| first.get(name)),
         }
+    }
+
+    /// A folder that a variable names, whatever its name is made of.
+    pub fn folder(&self, name: &str) -> Option<PathBuf> {
+        let value = match self {
+            #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+            Self::Process => std::env::var_os(name),
+            Self::Fixed(variables) => variables.get(name).map(OsString::from),
+            Self::WithKeys(first, _) | Self::WithPlain(first, _) => return first.folder(name),
+        };
+        value.filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    /// The variables of these that are set to something that is no text. Nobody reads them, so they must not be passed over:
+    /// one may be a limit.
+    pub fn garbled<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+        let all = self.all();
+        let is_garbled =
+            |name: &&str| all.iter().any(|(set, value)| set.as_os_str() == *name && value.to_str().is_none());
+        names.filter(is_garbled).collect()
     }
 
     /// The same variables, and room for what stands in plain text; it is shared by all copies.

@@ -119,9 +119,8 @@ pub struct OpenSession {
 
 /// The home folder: the flag, else `AMPLIFIER_HOME`, else `~/.amplifierd`.
 pub fn find_home(flag: Option<PathBuf>, environment: &Environment) -> Result<Home, AppError> {
-    let folder = |variable| environment.get(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let named = flag.or_else(|| folder(env::AMPLIFIER_HOME));
-    let usual = || Some(folder(env::HOME)?.join(HOME_FOLDER));
+    let named = flag.or_else(|| environment.folder(env::AMPLIFIER_HOME));
+    let usual = || Some(environment.folder(env::HOME)?.join(HOME_FOLDER));
     named.or_else(usual).map(Home::new).ok_or(AppError::NoHome)
 }
 

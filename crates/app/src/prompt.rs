@@ -109,15 +109,10 @@ impl PromptParts {
 
     /// Keeps them with a session that exists, in place of those it had.
     pub(crate) fn replace(&self, folder: &SessionFolder) -> Result<(), PromptError> {
-        if *self != Self::default() {
-            return self.write(folder, Durability::Synced);
-        }
-        let path = folder.prompt();
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(FileError::at("remove", &path)(error).into())
-            }
-            _ => Ok(()),
+        // A file that was there stays there: that it is gone means that somebody took it away.
+        match *self == Self::default() && !folder.prompt().exists() {
+            true => Ok(()),
+            false => self.write(folder, Durability::Synced),
         }
     }
 
@@ -140,6 +135,9 @@ impl PromptParts {
 pub enum PromptError {
     #[error(transparent)]
     File(#[from] FileError),
+    /// It was there, for the session came from a bundle or a profile.
+    #[error("`{}` is gone, and with it what the model is told about its task", path.display())]
+    Missing { path: PathBuf },
     #[error("`{}` is not readable", path.display())]
     Broken {
         path: PathBuf,

@@ -42,7 +42,7 @@ pub use show::{Origin, Row};
 pub(crate) use text::{change as change_file, read as read_file};
 
 use crate::credentials::Credentials;
-use crate::env::Environment;
+use crate::env::{Environment, OFFERED};
 use crate::plain::Plain;
 
 /// The largest settings file that is read.
@@ -358,7 +358,9 @@ fn built_in() -> Mapping {
 
 /// What the variables of this process say.
 fn variables(environment: &Environment) -> (Mapping, Vec<Notice>) {
-    let (mut root, mut notices) = (Mapping::new(), Vec::new());
+    let mut root = Mapping::new();
+    let read = KEYS.iter().filter_map(|known| known.variable).chain(OFFERED.iter().copied());
+    let mut notices: Vec<_> = environment.garbled(read).into_iter().map(garbled).collect();
     for known in KEYS {
         let Some(name) = known.variable else { continue };
         let Some(value) = environment.get(name).filter(|value| !value.trim().is_empty()) else { continue };
@@ -373,6 +375,17 @@ fn variables(environment: &Environment) -> (Mapping, Vec<Notice>) {
         set(&mut root, known.path, node);
     }
     (root, notices)
+}
+
+/// That a variable cannot be read.
+fn garbled(name: &str) -> Notice {
+    let place = Place::named(format!("${name}"));
+    Notice::error(
+        Code::BadValue,
+        &place,
+        format!("the variable `{name}` is set to something that is no text in UTF-8"),
+    )
+    .with_hint(format!("set it anew, or `unset {name}`"))
 }
 
 /// Puts a value at a path.

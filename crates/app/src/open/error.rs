@@ -86,7 +86,7 @@ impl AppError {
                 Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
             }
             Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => Some(OTHER_PLAN),
-            Self::Prompt(PromptError::Broken { .. }) => Some(
+            Self::Prompt(PromptError::Broken { .. } | PromptError::Missing { .. }) => Some(
                 "put a copy of it back, or `--bundle REF` opens the session with another plan and prompt",
             ),
             Self::Prompt(PromptError::File(_)) => Some(NOT_WRITABLE),

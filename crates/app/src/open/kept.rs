@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_sources::lock::BundleLock;
@@ -13,7 +14,7 @@ use super::AppError;
 use crate::files::{Durability, FileError, write_atomic};
 use crate::journal::{FileJournal, Opened, Owner};
 use crate::paths::SessionFolder;
-use crate::prompt::PromptParts;
+use crate::prompt::{PromptError, PromptParts};
 use crate::store::{SessionStore, StoreError, check_journal, discard};
 
 /// What is kept of a session in its folder.
@@ -88,7 +89,7 @@ impl Kept {
         let plan = plan.map_or_else(|| store.plan(&folder), Ok)?;
         let parts = match parts {
             Some(parts) => parts,
-            None => PromptParts::read(&folder)?.unwrap_or_default(),
+            None => kept_parts(store, &id, &folder)?,
         };
         Ok(Self { id, plan, folder, parts, lock: None, is_new: false })
     }
@@ -117,5 +118,22 @@ impl Kept {
         };
         let text = lock.to_text().map_err(|source| AppError::Lock { path: path.clone(), source })?;
         Ok(write_atomic(&path, text.as_bytes(), Durability::Synced).map_err(StoreError::from)?)
+    }
+}
+
+/// What the prompt of a session is made from. Only one that came from a plan file need not have any.
+fn kept_parts(
+    store: &SessionStore,
+    id: &SessionId,
+    folder: &SessionFolder,
+) -> Result<PromptParts, PromptError> {
+    if let Some(parts) = PromptParts::read(folder)? {
+        return Ok(parts);
+    }
+    // Metadata that cannot be read is made again from the journal, and told where that cannot be.
+    let origin = store.metadata(id).ok().and_then(|about| about.bundle);
+    match origin.is_some_and(|origin| origin.kind != OriginKind::Plan) {
+        true => Err(PromptError::Missing { path: folder.prompt() }),
+        false => Ok(PromptParts::default()),
     }
 }

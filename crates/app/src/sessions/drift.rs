@@ -51,6 +51,11 @@ pub async fn tell_changes(access: &Access, id: &SessionId, tell: Teller<'_>) {
     else {
         return;
     };
+    // That it has lost its words, or its plan, is told when it is opened.
+    let is_whole = origin.kind == OriginKind::Plan || kept.is_some();
+    if !is_whole || !store.open(id).is_ok_and(|folder| store.plan(&folder).is_ok()) {
+        return;
+    }
     let mut then = access.clone();
     then.freshness = Freshness::Offline;
     if let Some(dir) = metadata.working_dir {

@@ -191,6 +191,13 @@ fn files_beside_the_journal_are_replaced_or_named() {
     let ran = ok(told.desk.amplifier(&["run", "--resume", &told.id, "--bundle", "b", "go on"]));
     assert_eq!(ran.stdout, "brief\n");
     ok(resume());
+    // Without it the model would be asked without its task, and nobody would know.
+    std::fs::remove_file(told.folder.join("prompt.json")).unwrap();
+    let ran = resume();
+    refused(&ran, &["prompt.json", "is gone", "--bundle REF"]);
+    assert!(!ran.stderr.contains("changed since"), "{}", ran.seen());
+    ok(told.desk.amplifier(&["run", "--resume", &told.id, "--bundle", "b", "go on"]));
+    ok(resume());
 }
 
 #[test]

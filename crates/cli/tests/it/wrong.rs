@@ -394,6 +394,12 @@ fn arguments_and_files_that_are_not_text() {
     desk.file("bytes.txt", [b'a', 0xff, 0, 0xfe]).plan("reads.json", &plan(json!({"responses": calls})));
     let ran = desk.amplifier(&["run", "--plan", "reads.json", "read"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "seen\n"), "{}", ran.seen());
+    // A limit that cannot be read is no limit that nobody set.
+    for name in ["AMPLIFIER_MAX_COST_USD", "ANTHROPIC_API_KEY"] {
+        let mut command = desk.command(&["run", "--plan", "reads.json", "read"]);
+        let ran = Ran::of(command.env(name, bytes(b"0.01\xff")).output().unwrap());
+        row(&ran, 2, &[&format!("the variable `{name}`"), "no text", &format!("unset {name}")]);
+    }
 }
 
 #[test]
