@@ -61,6 +61,15 @@ enum Next {
 }
 
 struct Chat {
+/// What becomes of lines that were typed ahead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    /// They are prompts of their own.
+    Waiting,
+    /// They were typed behind Ctrl-Z, perhaps for the shell: somebody has to send them.
+    Begun,
+}
+
     screen: Screen,
     input: Input,
     stops: Stops,
@@ -263,7 +272,7 @@ impl Chat {
 
     /// The next line: one that waits, else one from the person.
     async fn next_line(&mut self) -> Typed {
-        if let Some(typed) = self.settle().await {
+        if let Some(typed) = self.settle(Lines::Waiting).await {
             return typed;
         }
         if let Some(line) = self.waiting.pop_front() {
@@ -294,7 +303,7 @@ impl Chat {
                     Typed::Key(_) | Typed::Paste(_) | Typed::Rested => {}
                     Typed::Suspend => {
                         self.job.suspend(&self.input).await;
-                        if let Some(typed) = self.settle().await {
+                        if let Some(typed) = self.settle(Lines::Begun).await {
                             return typed;
                         }
                         self.input.ask(&mark, std::mem::take(&mut self.draft));
@@ -319,8 +328,8 @@ impl Chat {
     }
 
     /// Takes the keys that were on their way when a turn ended: they belong to the next prompt. What is no key is given back.
-    async fn settle(&mut self) -> Option<Typed> {
-        let (mut interrupted, mut suspends) = (None, false);
+    async fn settle(&mut self, mut lines: Lines) -> Option<Typed> {
+        let (mut interrupted, mut suspends, mut begun) = (None, false, Vec::new());
         let mut resting = self.input.rest();
         while resting {
             tokio::select! {
@@ -337,7 +346,8 @@ impl Chat {
                         }
                         Meant::Interrupt => interrupted = Some(Typed::Interrupt),
                         Meant::End => interrupted = Some(Typed::End),
-                        Meant::Suspend => suspends = true,
+                        Meant::Line(line) if lines == Lines::Begun => begun.push(line),
+                        Meant::Suspend => (suspends, lines) = (true, Lines::Begun),
                         Meant::Nothing => {}
                     },
                     Typed::Paste(text) => self.draft.paste(&text),
@@ -352,6 +362,7 @@ impl Chat {
         interrupted
     }
 
+        self.draft.put_before(begun);
     /// One line about where we are.
     fn greet(&mut self) {
         self.known.set(self.seat.known());

@@ -150,7 +150,8 @@ impl Chat {
             if let Wish::Suspend = wish {
                 running.view.hide();
                 self.job.suspend(&self.input).await;
-                running.view.draw_anew();
+                running.come_back(self.input.rest_of_keys().await).await;
+                self.input.watch();
             }
             running.grant(wish).await;
         };
@@ -271,6 +272,20 @@ impl<'a> Running<'a> {
 
     async fn grant(&mut self, wish: Wish) {
         match wish {
+    /// Goes on where the shell had the terminal. What was typed behind Ctrl-Z was meant for the shell, perhaps: its lines are
+    /// no words to the turn and no answers until they are sent from here.
+    async fn come_back(&mut self, typed: Vec<Typed>) {
+        let mut lines = Vec::new();
+        for typed in typed {
+            match heard(&mut self.view, typed) {
+                Wish::Line(line) => lines.push(line),
+                wish => self.grant(wish).await,
+            }
+        }
+        self.view.put_before(lines, Instant::now());
+        self.view.draw_anew();
+    }
+
             Wish::Nothing | Wish::Suspend => {}
             Wish::Stop => {
                 self.stops += 1;
@@ -340,12 +355,8 @@ impl<'a> Running<'a> {
         let mut late = std::mem::take(&mut self.view.queued);
         late.append(&mut self.later);
         if self.stops > 0 && self.leaves.is_none() {
-            let (commands, mut messages): (Vec<_>, Vec<_>) =
-                late.into_iter().partition(|line| is_for_us(line));
-            if !messages.is_empty() {
-                messages.extend(Some(self.view.draft.take()).filter(|draft| !draft.is_empty()));
-                self.view.draft.put(messages.join("\n"));
-            }
+            let (commands, messages): (Vec<_>, Vec<_>) = late.into_iter().partition(|line| is_for_us(line));
+            self.view.draft.put_before(messages);
             late = commands;
         }
         self.view.finish();

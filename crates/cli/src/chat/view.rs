@@ -346,6 +346,14 @@ impl<'a> View<'a> {
                 let keys = open.keys();
                 self.note(keys, Style::of(Hue::Yellow));
             }
+    /// Lines that were ended and are not to be sent.
+    pub fn put_before(&mut self, lines: Vec<String>, now: Instant) {
+        self.draft.put_before(lines);
+        if let Some(open) = &mut self.question {
+            open.typed(self.draft.text(), now);
+        }
+    }
+
             Meaning::TooSoon => {
                 self.note("that came before the question could be read", Style::of(Hue::Yellow));
             }
