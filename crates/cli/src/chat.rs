@@ -39,6 +39,7 @@ mod turn;
 mod view;
 
 use complete::{Completion, Shared};
+use discreet::Unsaid;
 use draft::{Draft, Meant};
 use editor::{Break, Setup};
 use input::{Input, Typed};
@@ -60,7 +61,6 @@ enum Next {
     Leave(Exit),
 }
 
-struct Chat {
 /// What becomes of lines that were typed ahead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
@@ -70,6 +70,7 @@ enum Lines {
     Begun,
 }
 
+struct Chat {
     screen: Screen,
     input: Input,
     stops: Stops,
@@ -78,6 +79,8 @@ enum Lines {
     memory: Memory,
     draft: Draft,
     known: Shared,
+    /// What the history may not hold.
+    unsaid: Unsaid,
     /// Lines that were typed while something ran and are prompts of their own.
     waiting: VecDeque<String>,
     /// How the last turn ended, for scripts.
@@ -108,8 +111,9 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, p
     };
     let mut screen = Screen::new(face, colour, unread);
     let session = Some(seat.opened.session.id().clone());
-    let known = Shared::default();
-    let input = match Input::open(face, setup(&seat, &known, &mut screen)) {
+    let (known, unsaid) = (Shared::default(), Unsaid::default());
+    unsaid.add(seat.opened.secrets());
+    let input = match Input::open(face, setup(&seat, &known, &unsaid, &mut screen)) {
         Ok(input) => input,
         Err(error) => return leave_unread(seat, &error).await,
     };
@@ -122,6 +126,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, p
         memory: Memory { thinking, session, ..Memory::default() },
         draft: Draft::default(),
         known,
+        unsaid,
         waiting: VecDeque::new(),
         exit: Exit::Success,
     };
@@ -133,7 +138,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, p
 }
 
 /// What the line editor works with. A history that cannot be kept is told.
-fn setup(seat: &Seat, known: &Shared, screen: &mut Screen) -> Setup {
+fn setup(seat: &Seat, known: &Shared, unsaid: &Unsaid, screen: &mut Screen) -> Setup {
     let history = match seat.history() {
         Ok(history) => Some(history),
         Err(error) => {
@@ -148,7 +153,7 @@ fn setup(seat: &Seat, known: &Shared, screen: &mut Screen) -> Setup {
         home: seat.home().clone(),
         scope: seat.scope(),
     };
-    Setup { history, secrets: seat.opened.secrets(), completion, colour: colour(screen.face()) }
+    Setup { history, unsaid: unsaid.clone(), completion, colour: colour(screen.face()) }
 }
 
 /// Leaves a session whose person cannot be heard.
@@ -241,6 +246,7 @@ impl Chat {
 
     /// Says what came of going elsewhere.
     fn arrive(&mut self, arrival: Arrival, past: Past) {
+        self.unsaid.add(self.seat.opened.secrets());
         for problem in arrival.problems {
             self.say(&format!("warning: {problem}"), Style::of(Hue::Yellow));
         }
@@ -340,13 +346,13 @@ impl Chat {
                 },
                 typed = self.input.next() => match typed {
                     Typed::Key(key) => match self.draft.key(key) {
+                        Meant::Line(line) if lines == Lines::Begun => begun.push(line),
                         Meant::Line(line) => {
                             self.input.remember(&line);
                             self.waiting.push_back(line);
                         }
                         Meant::Interrupt => interrupted = Some(Typed::Interrupt),
                         Meant::End => interrupted = Some(Typed::End),
-                        Meant::Line(line) if lines == Lines::Begun => begun.push(line),
                         Meant::Suspend => (suspends, lines) = (true, Lines::Begun),
                         Meant::Nothing => {}
                     },
@@ -356,13 +362,13 @@ impl Chat {
                 },
             }
         }
+        self.draft.put_before(begun);
         if suspends {
             self.job.suspend(&self.input).await;
         }
         interrupted
     }
 
-        self.draft.put_before(begun);
     /// One line about where we are.
     fn greet(&mut self) {
         self.known.set(self.seat.known());
