@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
-use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
+use amplifier_app::telling;
+use amplifier_protocol::event::ContextCompaction;
 use amplifier_protocol::ids::SessionId;
 use crossterm::event::{KeyCode, KeyEvent};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -167,7 +168,7 @@ impl<'a> View<'a> {
                     agents.end(agent.as_str(), &id, well(success));
                 }
             }
-            Seen::Retry(retry) => self.note(&retried(&retry), Style::of(Hue::Yellow)),
+            Seen::Retry(retry) => self.note(&telling::retry(&retry), Style::of(Hue::Yellow)),
             Seen::Compacted(compaction) => self.note(&compacted(&compaction), Style::DIM),
             Seen::Notice { text, level } => self.notice(&text, level.as_deref()),
             Seen::Steered => {
@@ -493,17 +494,6 @@ fn shown(text: &str) -> String {
 /// One column stays free, so that no terminal wraps where we do not.
 pub fn room(screen: &Screen) -> usize {
     screen.columns().saturating_sub(1).max(1)
-}
-
-fn retried(retry: &ProviderRetry) -> String {
-    format!(
-        "{}: {}; trying again in {:.1}s ({} of {})",
-        retry.provider,
-        one_line(&retry.error_message),
-        retry.delay,
-        retry.attempt,
-        retry.max_retries
-    )
 }
 
 fn compacted(compaction: &ContextCompaction) -> String {
