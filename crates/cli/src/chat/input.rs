@@ -342,11 +342,14 @@ fn read_line() -> Typed {
     let is_whole = bytes.len() as u64 <= LONGEST || bytes.ends_with(b"\n");
     let read = read.and_then(|read| if is_whole { Ok(read) } else { stdin.skip_until(b'\n') });
     match read {
-        Ok(_) if !is_whole => Typed::Refused(format!(
-            "a line of standard input is longer than {} and was not sent; put what is long into a file and write `@FILE`, \
-             or give it to `amplifier run`",
-            render::bytes(LONGEST)
-        )),
+        Ok(_) if !is_whole => {
+            let why = format!(
+                "a line of standard input is longer than {} and was not sent; put what is long into a file and write \
+                 `@FILE`, or give it to `amplifier run`",
+                render::bytes(LONGEST)
+            );
+            Typed::Refused(render::typed(&why).into_owned())
+        }
         Ok(0) => Typed::End,
         Ok(_) => match String::from_utf8(bytes) {
             Ok(line) => Typed::Line(line.trim_end_matches(['\n', '\r']).to_owned()),

@@ -24,10 +24,13 @@ use super::tap::Seen;
 use super::view::{Heard, Stopping, View};
 use super::{Chat, Next};
 use crate::exit::Exit;
+use crate::render;
 use crate::stop::{GRACE, Stop};
 
 /// How often the changing lines are drawn.
 const FRAME: Duration = Duration::from_millis(50);
+/// What is said of a turn that was stopped.
+pub(super) const STOPPED: &str = "stopped";
 /// The capability that takes words to a running turn.
 const STEER: &str = "session.steer";
 
@@ -216,7 +219,7 @@ impl Chat {
         if let Some(told) = told {
             self.say(&format!("error: {}", told.message), Style::of(Hue::Red));
             if let Some(hint) = told.hint {
-                self.say(&format!("  hint: {}", crate::render::typed(&hint)), Style::DIM);
+                self.say(&format!("  hint: {}", render::typed(&hint)), Style::DIM);
             }
         }
         if self.screen.face() == Face::Pipe {
@@ -232,13 +235,12 @@ impl Chat {
 
     fn say_stopped(&mut self, stopped: Option<Stop>) {
         let why = stopped.filter(|stop| *stop == Stop::TimeUp);
-        let told = why.map_or_else(|| "stopped".to_owned(), |stop| format!("stopped: {}", stop.reason()));
+        let told = why.map_or_else(|| STOPPED.to_owned(), |stop| format!("{STOPPED}: {}", stop.reason()));
         self.say(&told, Style::of(Hue::Yellow));
         if why.is_some() {
-            self.say(
-                "  hint: `amplifier config get limits.timeout_seconds --output json` says which, and where",
-                Style::DIM,
-            );
+            let hint =
+                "  hint: `amplifier config get limits.timeout_seconds --output json` says which, and where";
+            self.say(&render::typed(hint), Style::DIM);
         }
     }
 }
@@ -270,8 +272,6 @@ impl<'a> Running<'a> {
         if is_over { Wish::Stop } else { Wish::Nothing }
     }
 
-    async fn grant(&mut self, wish: Wish) {
-        match wish {
     /// Goes on where the shell had the terminal. What was typed behind Ctrl-Z was meant for the shell, perhaps: its lines are
     /// no words to the turn and no answers until they are sent from here.
     async fn come_back(&mut self, typed: Vec<Typed>) {
@@ -286,6 +286,8 @@ impl<'a> Running<'a> {
         self.view.draw_anew();
     }
 
+    async fn grant(&mut self, wish: Wish) {
+        match wish {
             Wish::Nothing | Wish::Suspend => {}
             Wish::Stop => {
                 self.stops += 1;

@@ -47,15 +47,33 @@ pub struct Memory {
     pub calls: Calls,
     pub thinking: Thinking,
     pub last_thought: Option<String>,
+    /// What was done before the session was opened, as long as nobody asked for it.
+    pub earlier: Option<Earlier>,
 }
 
-/// What stood last above the changing lines; different things have an empty line between them.
+/// What was done in a session before it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub struct Earlier {
+    /// Its last turn then.
+    pub turn: u64,
+    /// How many tools were called.
+    pub calls: usize,
+}
+
+/// What stood last; different things have an empty line between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
     Beginning,
+    Prompt,
     Text,
     Call,
     Note,
+}
+
+impl Kind {
+    pub fn stands_apart_from(self, last: Self) -> bool {
+        self != last || self == Self::Prompt
+    }
 }
 
 pub struct View<'a> {
@@ -274,8 +292,7 @@ impl<'a> View<'a> {
     /// Different things have an empty line between them; programs get none.
     fn part(&mut self, kind: Kind) {
         let is_first = self.last == Kind::Beginning && (self.is_top || self.screen.face() != Face::Full);
-        let apart = self.last != kind && !is_first;
-        if apart && self.screen.face() != Face::Pipe {
+        if kind.stands_apart_from(self.last) && !is_first && self.screen.face() != Face::Pipe {
             self.screen.note(&[Line::new()]);
         }
         self.last = kind;
@@ -329,6 +346,14 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Lines that were ended and are not to be sent.
+    pub fn put_before(&mut self, lines: Vec<String>, now: Instant) {
+        self.draft.put_before(lines);
+        if let Some(open) = &mut self.question {
+            open.typed(self.draft.text(), now);
+        }
+    }
+
     /// Takes a line while a question is open.
     pub fn answer_with(&mut self, line: &str, now: Instant) -> Heard {
         let Some(open) = &mut self.question else { return Heard::Nothing };
@@ -347,14 +372,6 @@ impl<'a> View<'a> {
                 let keys = open.keys();
                 self.note(keys, Style::of(Hue::Yellow));
             }
-    /// Lines that were ended and are not to be sent.
-    pub fn put_before(&mut self, lines: Vec<String>, now: Instant) {
-        self.draft.put_before(lines);
-        if let Some(open) = &mut self.question {
-            open.typed(self.draft.text(), now);
-        }
-    }
-
             Meaning::TooSoon => {
                 self.note("that came before the question could be read", Style::of(Hue::Yellow));
             }
