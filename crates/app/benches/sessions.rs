@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_app::journal::{FileJournal, Owner};
 use amplifier_app::paths::{Home, SessionFolder};
+use amplifier_app::sessions::recent::{Reach, recent};
 use amplifier_app::sessions::{self, Scope};
 use amplifier_app::store::{SessionStore, read_history, update_views};
 use amplifier_core::journal::Journal;
@@ -120,6 +121,8 @@ fn open(folder: &SessionFolder) -> Outcome<()> {
     let (journal, _) = FileJournal::open(folder, owner())?;
     update_views(folder)?;
     let read = read_history(folder)?;
+    // What a front end shows of it.
+    recent(folder, &Reach { until: u64::MAX, turns: 3, calls: 0, records: 500, stretches: 8 })?;
     let took = begun.elapsed();
     drop(journal);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -58,7 +58,8 @@ pub struct Seat {
 pub struct Move {
     which: Which,
     parts: Parts,
-    made_of: String,
+    /// What the session is made of then, for people.
+    pub made_of: String,
     wants: Wants,
 }
 
@@ -173,11 +174,12 @@ impl Seat {
         cancel: CancelToken,
         tell: Teller<'_>,
     ) -> Result<Move, StartError> {
-        let wish = Wish { choice: Choice::Bundle(reference.to_owned()), ..self.ground.wish.clone() };
+        let choice = Choice::Bundle(reference.to_owned());
+        let made_of = choice.shown().unwrap_or_default();
+        let wish = Wish { choice, ..self.ground.wish.clone() };
         let access = self.ground.access_until(cancel);
         let start = start::find(&wish, Some(self.opened.session.id()), access, tell).await?;
-        let (made_of, wants) = (reference.to_owned(), Wants::Nothing);
-        Ok(Move { which: start.which, parts: start.parts, made_of, wants })
+        Ok(Move { which: start.which, parts: start.parts, made_of, wants: Wants::Nothing })
     }
 
     /// A copy of this session.

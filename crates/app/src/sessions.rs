@@ -22,6 +22,7 @@ mod fork;
 pub(crate) mod index;
 mod list;
 mod place;
+pub mod recent;
 mod remove;
 pub(crate) mod rescue;
 mod rewind;

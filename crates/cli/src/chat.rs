@@ -39,6 +39,7 @@ mod turn;
 mod view;
 
 use complete::{Completion, Shared};
+use discreet::Unsaid;
 use draft::{Draft, Meant};
 use editor::{Break, Setup};
 use input::{Input, Typed};
@@ -60,6 +61,15 @@ enum Next {
     Leave(Exit),
 }
 
+/// What becomes of lines that were typed ahead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    /// They are prompts of their own.
+    Waiting,
+    /// They were typed behind Ctrl-Z, perhaps for the shell: somebody has to send them.
+    Begun,
+}
+
 struct Chat {
     screen: Screen,
     input: Input,
@@ -69,6 +79,8 @@ struct Chat {
     memory: Memory,
     draft: Draft,
     known: Shared,
+    /// What the history may not hold.
+    unsaid: Unsaid,
     /// Lines that were typed while something ran and are prompts of their own.
     waiting: VecDeque<String>,
     /// How the last turn ended, for scripts.
@@ -99,8 +111,9 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, p
     };
     let mut screen = Screen::new(face, colour, unread);
     let session = Some(seat.opened.session.id().clone());
-    let known = Shared::default();
-    let input = match Input::open(face, setup(&seat, &known, &mut screen)) {
+    let (known, unsaid) = (Shared::default(), Unsaid::default());
+    unsaid.add(seat.opened.secrets());
+    let input = match Input::open(face, setup(&seat, &known, &unsaid, &mut screen)) {
         Ok(input) => input,
         Err(error) => return leave_unread(seat, &error).await,
     };
@@ -113,6 +126,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, p
         memory: Memory { thinking, session, ..Memory::default() },
         draft: Draft::default(),
         known,
+        unsaid,
         waiting: VecDeque::new(),
         exit: Exit::Success,
     };
@@ -124,7 +138,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, p
 }
 
 /// What the line editor works with. A history that cannot be kept is told.
-fn setup(seat: &Seat, known: &Shared, screen: &mut Screen) -> Setup {
+fn setup(seat: &Seat, known: &Shared, unsaid: &Unsaid, screen: &mut Screen) -> Setup {
     let history = match seat.history() {
         Ok(history) => Some(history),
         Err(error) => {
@@ -139,7 +153,7 @@ fn setup(seat: &Seat, known: &Shared, screen: &mut Screen) -> Setup {
         home: seat.home().clone(),
         scope: seat.scope(),
     };
-    Setup { history, secrets: seat.opened.secrets(), completion, colour: colour(screen.face()) }
+    Setup { history, unsaid: unsaid.clone(), completion, colour: colour(screen.face()) }
 }
 
 /// Leaves a session whose person cannot be heard.
@@ -232,6 +246,7 @@ impl Chat {
 
     /// Says what came of going elsewhere.
     fn arrive(&mut self, arrival: Arrival, past: Past) {
+        self.unsaid.add(self.seat.opened.secrets());
         for problem in arrival.problems {
             self.say(&format!("warning: {problem}"), Style::of(Hue::Yellow));
         }
@@ -263,7 +278,7 @@ impl Chat {
 
     /// The next line: one that waits, else one from the person.
     async fn next_line(&mut self) -> Typed {
-        if let Some(typed) = self.settle().await {
+        if let Some(typed) = self.settle(Lines::Waiting).await {
             return typed;
         }
         if let Some(line) = self.waiting.pop_front() {
@@ -294,7 +309,7 @@ impl Chat {
                     Typed::Key(_) | Typed::Paste(_) | Typed::Rested => {}
                     Typed::Suspend => {
                         self.job.suspend(&self.input).await;
-                        if let Some(typed) = self.settle().await {
+                        if let Some(typed) = self.settle(Lines::Begun).await {
                             return typed;
                         }
                         self.input.ask(&mark, std::mem::take(&mut self.draft));
@@ -319,8 +334,8 @@ impl Chat {
     }
 
     /// Takes the keys that were on their way when a turn ended: they belong to the next prompt. What is no key is given back.
-    async fn settle(&mut self) -> Option<Typed> {
-        let (mut interrupted, mut suspends) = (None, false);
+    async fn settle(&mut self, mut lines: Lines) -> Option<Typed> {
+        let (mut interrupted, mut suspends, mut begun) = (None, false, Vec::new());
         let mut resting = self.input.rest();
         while resting {
             tokio::select! {
@@ -331,13 +346,14 @@ impl Chat {
                 },
                 typed = self.input.next() => match typed {
                     Typed::Key(key) => match self.draft.key(key) {
+                        Meant::Line(line) if lines == Lines::Begun => begun.push(line),
                         Meant::Line(line) => {
                             self.input.remember(&line);
                             self.waiting.push_back(line);
                         }
                         Meant::Interrupt => interrupted = Some(Typed::Interrupt),
                         Meant::End => interrupted = Some(Typed::End),
-                        Meant::Suspend => suspends = true,
+                        Meant::Suspend => (suspends, lines) = (true, Lines::Begun),
                         Meant::Nothing => {}
                     },
                     Typed::Paste(text) => self.draft.paste(&text),
@@ -346,6 +362,7 @@ impl Chat {
                 },
             }
         }
+        self.draft.put_before(begun);
         if suspends {
             self.job.suspend(&self.input).await;
         }

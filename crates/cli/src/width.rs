@@ -4,10 +4,17 @@
 //! made an emoji one or two. What is taken here is the most that any of them takes, so that no line wraps that was thought to
 //! fit. What belongs together on the screen is never torn.
 
+use std::ops::RangeInclusive;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What joins two characters to one picture.
 const JOINER: char = '\u{200d}';
+
+/// What gives the character before it the colour of a skin.
+const TONES: RangeInclusive<char> = '\u{1f3fb}'..='\u{1f3ff}';
+/// Two of these are a flag.
+const FLAGS: RangeInclusive<char> = '\u{1f1e6}'..='\u{1f1ff}';
 
 /// How many columns a text takes at most.
 pub fn width(text: &str) -> usize {
@@ -50,10 +57,13 @@ fn fitting<'a>(pieces: impl Iterator<Item = &'a str>, room: usize) -> usize {
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let mut last = rest.chars().next()?;
+        let first = rest.chars().next()?;
+        let mut last = first;
         let begins = |(at, c): (usize, char)| {
             let before = std::mem::replace(&mut last, c);
-            (at > 0 && before != JOINER && c.width() != Some(0)).then_some(at)
+            let is_second_half = at == first.len_utf8() && [first, c].iter().all(|c| FLAGS.contains(c));
+            let belongs = before == JOINER || TONES.contains(&c) || is_second_half || c.width() == Some(0);
+            (at > 0 && !belongs).then_some(at)
         };
         let (piece, behind) = rest.split_at(rest.char_indices().find_map(begins).unwrap_or(rest.len()));
         rest = behind;
@@ -96,5 +106,11 @@ mod tests {
             ["", "z", "❤\u{fe0f}z", "e\u{301}❤\u{fe0f}z"]
         );
         assert_eq!(first("e\u{301}x"), "e\u{301}");
+        let text = "a👍🏽🇩🇪🇫🇷";
+        assert_eq!(
+            [2, 4, 5, 6, 7, 8, 9].map(|room| beginning(text, room)),
+            ["a", "a", "a👍🏽", "a👍🏽", "a👍🏽🇩🇪", "a👍🏽🇩🇪", text]
+        );
+        assert_eq!([1, 2, 5, 7, 8].map(|room| ending(text, room)), ["", "🇫🇷", "🇩🇪🇫🇷", "🇩🇪🇫🇷", "👍🏽🇩🇪🇫🇷"]);
     }
 }

@@ -15,6 +15,6 @@ mod reminder;
 pub mod table;
 mod tools;
 
-pub use orchestrators::asked_provider;
+pub use orchestrators::{CANCELLED_NOTE, asked_provider};
 pub use table::{BuiltIn, BuiltIns, MODULES};
 pub use tools::filesystem::preview;

@@ -5,4 +5,4 @@ pub(crate) mod loop_basic;
 pub(crate) mod loop_events;
 pub(crate) mod loop_streaming;
 
-pub use driver::asked_provider;
+pub use driver::{CANCELLED_NOTE, asked_provider};

@@ -14,7 +14,9 @@ use crate::paths::SessionFolder;
 pub struct Peeker {
     lines: Lines,
     blobs: Blobs,
+    /// The first record that is looked at, and the first that is not any more.
     from: u64,
+    until: u64,
 }
 
 /// A line that was looked at.
@@ -30,12 +32,28 @@ pub struct Peek<'a> {
 impl Peeker {
     /// From the first line.
     pub fn open(folder: &SessionFolder) -> Result<Self, JournalFileError> {
-        Ok(Self { lines: Lines::from_start(folder)?, blobs: Blobs::new(folder.blobs()), from: 1 })
+        Ok(Self::over(Lines::from_start(folder)?, folder, 1))
     }
 
     /// From the record `seq` on, without reading all before it.
     pub fn from_seq(folder: &SessionFolder, seq: u64) -> Result<Self, JournalFileError> {
-        Ok(Self { lines: Lines::near(folder, seq)?, blobs: Blobs::new(folder.blobs()), from: seq })
+        Ok(Self::over(Lines::near(folder, seq)?, folder, seq))
+    }
+
+    /// The last stretch of the journal before the record `seq`, as the index divides it: for whoever reads from the end.
+    pub fn before(folder: &SessionFolder, seq: u64) -> Result<Self, JournalFileError> {
+        let lines = Lines::near(folder, seq.saturating_sub(1))?;
+        let from = lines.place().seq;
+        Ok(Self { until: seq, ..Self::over(lines, folder, from) })
+    }
+
+    /// The number of the first record that it looks at.
+    pub fn first(&self) -> u64 {
+        self.from
+    }
+
+    fn over(lines: Lines, folder: &SessionFolder, from: u64) -> Self {
+        Self { lines, blobs: Blobs::new(folder.blobs()), from, until: u64::MAX }
     }
 
     /// The next line; nothing at the end.
@@ -44,6 +62,7 @@ impl Peeker {
             match self.lines.step()? {
                 Step::End { .. } => return Ok(None),
                 Step::Line(frame) if frame.seq < self.from => {}
+                Step::Line(frame) if frame.seq >= self.until => return Ok(None),
                 Step::Line(frame) => {
                     let Frame { seq, ts, turn, .. } = frame;
                     return Ok(Some(Peek { seq, ts, turn, frame, lines: &self.lines, blobs: &self.blobs }));

@@ -1,5 +1,6 @@
 //! A session as a document: Markdown, JSON, or one HTML page that needs nothing else. The conversation as it is now: turns
-//! that were gone back over are left out, and named. Secrets are taken out; where the document goes is the caller's business.
+//! that are no part of it any more are left out, and named. Secrets are taken out; where the document goes is the caller's
+//! business.
 
 use std::io::Write;
 
@@ -108,7 +109,7 @@ impl Document {
         add("model", model.clone());
         let left: Vec<_> =
             self.turns.iter().filter(|turn| !turn.counts).map(|turn| turn.number.to_string()).collect();
-        add("turns gone back over", (!left.is_empty()).then(|| left.join(", ")));
+        add("turns that are no part of it now", (!left.is_empty()).then(|| left.join(", ")));
         facts
     }
 

@@ -6,15 +6,16 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use amplifier_core::redact::{redact, redact_text};
+use amplifier_modules::CANCELLED_NOTE;
 use amplifier_protocol::content::ContentBlock;
-use amplifier_protocol::event::{Event, OrchestratorComplete, SessionRewound, ToolPre, TurnStatus};
+use amplifier_protocol::event::{Event, OrchestratorComplete, SessionRewound, TurnStatus};
 use amplifier_protocol::message::{Content, Message, Role};
 use amplifier_protocol::record::{Record, RecordBody};
 use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{SessionError, turns};
+use super::SessionError;
 use crate::journal::Peeker;
 use crate::paths::SessionFolder;
 use crate::words;
@@ -89,59 +90,6 @@ pub fn last(folder: &SessionFolder, most: usize) -> Vec<Happening> {
         }
     }
     last
-}
-
-/// The end of a conversation as it was written down.
-pub struct Recent {
-    /// How many turns of the conversation there are before those that are wanted.
-    pub earlier: usize,
-    /// The first turn that is wanted.
-    pub from: u64,
-    /// How many tools were called before the first record.
-    pub calls: usize,
-    /// What belongs to the conversation, in order: messages, calls and what they told, ends of turns. It begins before the first turn that
-    /// is wanted where the calls that are wanted do.
-    pub records: Vec<Record>,
-}
-
-/// The last turns of a conversation and its last calls, however far back those are.
-pub fn recent(folder: &SessionFolder, most: usize, calls: usize) -> Result<Recent, SessionError> {
-    let counted: Vec<u64> =
-        turns(folder)?.iter().filter(|turn| turn.counts).map(|turn| turn.number).collect();
-    let earlier = counted.len().saturating_sub(most);
-    let from = counted.get(earlier).copied().unwrap_or(u64::MAX);
-    let (mut called, mut begins) = (Vec::new(), u64::MAX);
-    let mut peeker = Peeker::open(folder)?;
-    while let Some(peek) = peeker.next_line()? {
-        if counted.binary_search(&peek.turn).is_err() {
-            continue;
-        }
-        if peek.event() == Some(ToolPre::NAME) {
-            called.push(peek.seq);
-        }
-        if peek.turn == from {
-            begins = begins.min(peek.seq);
-        }
-    }
-    let begins = called.get(called.len().saturating_sub(calls)).copied().unwrap_or(u64::MAX).min(begins);
-    let calls = called.partition_point(|seq| *seq < begins);
-    let mut records = Vec::new();
-    let mut peeker = Peeker::from_seq(folder, begins)?;
-    while let Some(peek) = peeker.next_line()? {
-        if counted.binary_search(&peek.turn).is_ok() && is_shown(peek.kind(), peek.event()) {
-            records.push(peek.record()?);
-        }
-    }
-    Ok(Recent { earlier, from, calls, records })
-}
-
-/// Whether a record is a message, tells of a call, or of how a turn ended; tools tell of themselves under names of their own.
-fn is_shown(kind: &str, event: Option<&str>) -> bool {
-    match event {
-        Some(OrchestratorComplete::NAME) => true,
-        Some(name) => ["tool:", "apply-patch:"].iter().any(|begins| name.starts_with(begins)),
-        None => matches!(kind, "message" | "call_started" | "$json"),
-    }
 }
 
 /// The last lines of a file, whole ones.
@@ -246,6 +194,11 @@ fn text_of(content: &Content) -> String {
         block => format!("[{}]", block.kind()),
     });
     texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// What the model said, without what the loop noted behind it when it was stopped.
+pub fn without_note(said: &str) -> &str {
+    said.strip_suffix(CANCELLED_NOTE).map_or(said, str::trim_end)
 }
 
 fn clean(text: &str) -> String {

@@ -19,6 +19,8 @@ use crate::words;
 
 /// How much of a prompt a turn shows, in characters.
 const PROMPT_CHARS: usize = 200;
+/// How the record of a context begins and ends that holds nothing.
+const EMPTY: &str = r#"{"messages":[]}"#;
 
 /// One turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,38 +49,77 @@ pub(crate) struct Cut {
 /// All turns of a session in order.
 pub fn turns(folder: &SessionFolder) -> Result<Vec<Turn>, SessionError> {
     let mut peeker = Peeker::open(folder)?;
-    let (mut turns, mut head, mut going_to) = (Vec::<Turn>::new(), 0, None);
+    let (mut turns, mut head) = (Vec::<Turn>::new(), Head::at(0));
     while let Some(peek) = peeker.next_line()? {
         if peek.turn > turns.last().map_or(0, |turn| turn.number) {
-            let (number, begun) = (peek.turn, peek.ts);
-            turns.push(Turn { number, begun, prompt: None, status: None, after: head, counts: false });
-            (head, going_to) = (number, None);
+            let (number, begun, after) = (peek.turn, peek.ts, head.turn);
+            turns.push(Turn { number, begun, prompt: None, status: None, after, counts: false });
+            head = Head::at(number);
         }
-        match (peek.event(), peek.kind()) {
-            (Some(SessionRewound::NAME), _) => going_to = rewound_to(peek)?,
-            (None, "messages") => {
-                head = match going_to.take() {
-                    Some(to) => to,
-                    // A conversation that was cleared has no turn any more; one that was summed up has them in another form.
-                    None if is_empty(peek)? => 0,
-                    None => head,
-                }
-            }
-            (Some(PromptSubmit::NAME | OrchestratorComplete::NAME), _) => {
-                if let (RecordBody::Event { data, .. }, Some(turn)) = (peek.record()?.body, turns.last_mut())
-                {
-                    tell(turn, &data);
-                }
-            }
-            _ => {}
+        if Mark::is_one(&peek) {
+            head.take(Mark::of(peek)?);
+        } else if let Some(PromptSubmit::NAME | OrchestratorComplete::NAME) = peek.event()
+            && let (RecordBody::Event { data, .. }, Some(turn)) = (peek.record()?.body, turns.last_mut())
+        {
+            tell(turn, &data);
         }
     }
+    let mut head = head.turn;
     for turn in turns.iter_mut().rev() {
         if turn.number == head {
             (turn.counts, head) = (true, turn.after);
         }
     }
     Ok(turns)
+}
+
+/// What a record says about where the conversation ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Mark {
+    /// It goes back to the end of a turn; what it is then comes next.
+    GoesTo(Option<u64>),
+    /// It is something else from here on, and has the same turns in another form.
+    Replaced,
+    /// It was cleared, and has no turn any more.
+    Emptied,
+}
+
+impl Mark {
+    pub(super) fn is_one(peek: &Peek<'_>) -> bool {
+        match peek.event() {
+            Some(name) => name == SessionRewound::NAME,
+            None => peek.kind() == "messages",
+        }
+    }
+
+    pub(super) fn of(peek: Peek<'_>) -> Result<Self, SessionError> {
+        // All that was ever said may stand there, and only whether something does is of interest.
+        match (peek.event(), peek.text()) {
+            (None, EMPTY) => Ok(Self::Emptied),
+            (None, _) => Ok(Self::Replaced),
+            (Some(_), _) => Ok(Self::GoesTo(rewound_to(peek)?)),
+        }
+    }
+}
+
+/// The turn that the conversation ends with, as one mark after the other says.
+pub(super) struct Head {
+    pub(super) turn: u64,
+    going_to: Option<u64>,
+}
+
+impl Head {
+    pub(super) fn at(turn: u64) -> Self {
+        Self { turn, going_to: None }
+    }
+
+    pub(super) fn take(&mut self, mark: Mark) {
+        match mark {
+            Mark::GoesTo(turn) => self.going_to = turn,
+            Mark::Replaced => self.turn = self.going_to.take().unwrap_or(self.turn),
+            Mark::Emptied => self.turn = self.going_to.take().unwrap_or(0),
+        }
+    }
 }
 
 fn tell(turn: &mut Turn, data: &Value) {
@@ -88,11 +129,6 @@ fn tell(turn: &mut Turn, data: &Value) {
     if let Some(Ok(status)) = data.get("status").map(TurnStatus::deserialize) {
         turn.status = Some(status);
     }
-}
-
-/// Whether the context holds nothing from here on.
-fn is_empty(peek: Peek<'_>) -> Result<bool, SessionError> {
-    Ok(matches!(peek.record()?.body, RecordBody::Messages(messages) if messages.is_empty()))
 }
 
 fn rewound_to(peek: Peek<'_>) -> Result<Option<u64>, SessionError> {

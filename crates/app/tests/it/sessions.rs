@@ -4,6 +4,8 @@ use std::path::Path;
 
 use amplifier_app::journal::{FileJournal, verify};
 use amplifier_app::paths::{Home, SessionFolder};
+use amplifier_app::sessions::recent::{self, Before, Reach};
+use amplifier_app::sessions::story::{self, Happening};
 use amplifier_app::sessions::{self, ForkRequest, Scope, SessionError};
 use amplifier_app::store::{SessionStore, update_views};
 use amplifier_protocol::mount_plan::MountPlan;
@@ -192,6 +194,58 @@ fn large_values_are_shared_with_a_fork() {
     let folder = shelf.store.open(&forked.id).unwrap();
     verify(&folder).unwrap();
     assert_eq!(texts(&folder)[2], book);
+}
+
+/// What the end of a conversation reads: the first of its turns, what is before them, and the prompts.
+fn end_of(folder: &SessionFolder, reach: &Reach) -> (u64, Before, Vec<String>) {
+    let recent = recent::recent(folder, reach).unwrap();
+    let said = recent.records.iter().flat_map(story::moments).filter_map(|moment| match moment.what {
+        Happening::Prompt { text } => Some(text),
+        _ => None,
+    });
+    (recent.from, recent.before, said.collect())
+}
+
+#[test]
+fn the_end_of_a_conversation_is_the_same_however_it_is_read() {
+    let shelf = Shelf::new();
+    let id = "a".parse().unwrap();
+    let folder = shelf.session("a", "/p", 3);
+    let reach = Reach { until: u64::MAX, turns: 2, calls: 0, records: 100, stretches: 8 };
+    let asked = |turns: &[u64]| turns.iter().map(|turn| format!("question {turn}")).collect::<Vec<_>>();
+    // All of it is in one stretch.
+    assert_eq!(end_of(&folder, &reach), (2, Before::Turns, asked(&[1, 2, 3])));
+    sessions::rewind(&shelf.store, &id, 1).unwrap();
+    assert_eq!(end_of(&folder, &reach), (1, Before::Nothing, asked(&[1])));
+    write_journal(&folder, &turn_of(read_all(&folder).len() as u64, 4));
+    assert_eq!(end_of(&folder, &reach), (1, Before::Nothing, asked(&[1, 4])));
+    assert_eq!(end_of(&folder, &Reach { until: 3, ..reach }), (1, Before::Nothing, asked(&[1])));
+    write_journal(&folder, &[record(read_all(&folder).len() as u64 + 1, 4, json!({"messages": []}))]);
+    assert_eq!(end_of(&folder, &reach), (u64::MAX, Before::Nothing, asked(&[])));
+}
+
+#[test]
+fn opening_a_long_session_reads_its_end_alone() {
+    let shelf = Shelf::new();
+    let folder = shelf.session("a", "/p", 1);
+    for turn in 2..=9 {
+        let last = read_all(&folder).len() as u64;
+        let mut records: Vec<_> = (1..=600).map(|n| event(last + n, turn, "x:y", &json!({"n": n}))).collect();
+        records.extend(turn_of(last + 600, turn));
+        write_journal(&folder, &records);
+    }
+    // Whoever reads the beginning finds that it is damaged.
+    let mut journal = std::fs::read(folder.events()).unwrap();
+    journal[200] ^= 1;
+    std::fs::write(folder.events(), journal).unwrap();
+    assert!(sessions::turns(&folder).is_err());
+    let reach = Reach { until: u64::MAX, turns: 3, calls: 0, records: 100, stretches: 8 };
+    let (from, before, asked) = end_of(&folder, &reach);
+    assert_eq!((from, before), (7, Before::Turns));
+    assert!(asked.ends_with(&["question 7".to_owned(), "question 8".to_owned(), "question 9".to_owned()]));
+    // Where that is more than is read, it begins in the middle.
+    let (from, before, asked) = end_of(&folder, &Reach { stretches: 1, ..reach });
+    assert_eq!((from, before), (8, Before::Unread), "{asked:?}");
 }
 
 #[test]

@@ -137,6 +137,26 @@ impl Calls {
         Some(call)
     }
 
+    /// How many were made.
+    pub fn made(&self) -> usize {
+        self.made
+    }
+
+    /// Puts earlier ones before those that were made after the first `known`, and numbers them up to there. What has no
+    /// number left is forgotten: calls that never ran were not counted by whoever gave the number.
+    pub fn put_before(&mut self, mut earlier: Self, known: usize) {
+        self.list.retain(|call| call.number > known);
+        for (call, number) in earlier.list.iter_mut().rev().zip((0..=known).rev()) {
+            call.number = number;
+        }
+        let numbered = earlier.list.len().min(known);
+        earlier.list.drain(..earlier.list.len() - numbered);
+        earlier.drop_open();
+        earlier.list.append(&mut self.list);
+        self.list = earlier.list;
+        self.list.drain(..self.list.len().saturating_sub(KEPT));
+    }
+
     /// Forgets those that never ended.
     pub fn drop_open(&mut self) {
         self.list.retain(|call| call.end.is_some());

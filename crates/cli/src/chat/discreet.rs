@@ -1,29 +1,36 @@
 //! A history that keeps no keys: what is typed is kept on the disk, and the keys that the program knows are not.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use amplifier_app::journal::Secrets;
 use reedline::{History, HistoryItem, HistoryItemId, HistorySessionId, Result, SearchQuery};
 
-/// A history, and what it may not hold.
-pub struct Discreet<H> {
-    inner: H,
-    secrets: Secrets,
-}
+/// What a history may not hold: the keys of every session that the chat was in.
+#[derive(Clone, Default)]
+pub struct Unsaid(Arc<Mutex<Vec<Secrets>>>);
 
-impl<H: History> Discreet<H> {
-    pub fn new(inner: H, secrets: Secrets) -> Self {
-        Self { inner, secrets }
+impl Unsaid {
+    pub fn add(&self, secrets: Secrets) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(secrets);
     }
 
-    fn hidden(&self, mut item: HistoryItem) -> HistoryItem {
-        item.command_line = self.secrets.hidden(&item.command_line).into_owned();
+    fn hide_in(&self, mut item: HistoryItem) -> HistoryItem {
+        for secrets in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            item.command_line = secrets.hidden(&item.command_line).into_owned();
+        }
         item
     }
 }
 
+/// A history, and what it may not hold.
+pub struct Discreet<H> {
+    pub inner: H,
+    pub unsaid: Unsaid,
+}
+
 impl<H: History> History for Discreet<H> {
     fn save(&mut self, item: HistoryItem) -> Result<HistoryItem> {
-        let item = self.hidden(item);
-        self.inner.save(item)
+        self.inner.save(self.unsaid.hide_in(item))
     }
 
     fn load(&self, id: HistoryItemId) -> Result<HistoryItem> {
@@ -39,12 +46,7 @@ impl<H: History> History for Discreet<H> {
     }
 
     fn update(&mut self, id: HistoryItemId, updater: &dyn Fn(HistoryItem) -> HistoryItem) -> Result<()> {
-        let secrets = self.secrets.clone();
-        self.inner.update(id, &|item| {
-            let mut item = updater(item);
-            item.command_line = secrets.hidden(&item.command_line).into_owned();
-            item
-        })
+        self.inner.update(id, &|item| self.unsaid.hide_in(updater(item)))
     }
 
     fn clear(&mut self) -> Result<()> {

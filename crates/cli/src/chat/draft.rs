@@ -41,6 +41,14 @@ impl Draft {
         self.line = LineBuffer::from(text.as_str());
     }
 
+    /// Puts lines that were ended already, but are not to be sent, before what is being typed.
+    pub fn put_before(&mut self, mut lines: Vec<String>) {
+        if !lines.is_empty() {
+            lines.extend(Some(self.take()).filter(|text| !text.is_empty()));
+            self.put(lines.join("\n"));
+        }
+    }
+
     pub fn paste(&mut self, text: &str) {
         self.line.insert_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
     }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_app::journal::Secrets;
 use nu_ansi_term::{Color as Paint, Style};
 use reedline::{
     Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, Highlighter, HistoryItem, KeyCode,
@@ -15,7 +14,7 @@ use reedline::{
 
 use super::ahead::{Ahead, Keys};
 use super::complete::Completion;
-use super::discreet::Discreet;
+use super::discreet::{Discreet, Unsaid};
 use super::draft::Draft;
 use super::input::Typed;
 use super::paint::Colour;
@@ -32,7 +31,7 @@ pub struct Setup {
     /// Where the history is kept; without it, it is forgotten at the end.
     pub history: Option<PathBuf>,
     /// What the history may not hold.
-    pub secrets: Secrets,
+    pub unsaid: Unsaid,
     pub completion: Completion,
     pub colour: Colour,
 }
@@ -125,7 +124,7 @@ impl Editor {
             .with_edit_mode(Box::new(Keys { emacs: Emacs::new(keys), ahead: ahead.clone() }));
         // A history that cannot be opened is one of this chat alone; the chat says so when it starts.
         if let Some(Ok(history)) = setup.history.map(|file| FileBackedHistory::with_file(HISTORY, file)) {
-            reedline = reedline.with_history(Box::new(Discreet::new(history, setup.secrets)));
+            reedline = reedline.with_history(Box::new(Discreet { inner: history, unsaid: setup.unsaid }));
         }
         Self { reedline, colour: setup.colour, nudge, ahead }
     }

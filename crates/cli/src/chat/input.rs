@@ -5,6 +5,7 @@
 //! line of a pipe is a prompt and not a word to a running turn.
 
 use std::io::{self, BufRead, Read};
+use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -157,9 +158,27 @@ impl Input {
         may_come && self.wishes.send(Wish::Rest).is_ok()
     }
 
+    /// Everything that was typed up to now; no more keys come until they are asked for again.
+    pub async fn rest_of_keys(&mut self) -> Vec<Typed> {
+        let mut typed = Vec::new();
+        let mut resting = self.rest();
+        while resting {
+            match self.next().await {
+                Typed::Rested => resting = false,
+                last @ (Typed::End | Typed::Broken(_)) => {
+                    typed.push(last);
+                    resting = false;
+                }
+                key => typed.push(key),
+            }
+        }
+        typed
+    }
+
     /// Gives the terminal to somebody else, as it was found, until it is taken again.
     pub fn lend(&self) {
-        if self.watching {
+        // Also where no more keys are asked for: a terminal that was watched stays raw until the next line is read.
+        if self.face == Face::Full {
             // A terminal that is gone needs nothing.
             crossterm::terminal::disable_raw_mode().ok();
             crossterm::execute!(std::io::stdout(), DisableBracketedPaste, crossterm::cursor::Show).ok();
@@ -251,23 +270,43 @@ fn watch(wanted: &Receiver<Wish>, typed: &UnboundedSender<Typed>, editor: &mut E
                 editor.remember(&line);
                 continue;
             }
+            Ok(Wish::Rest) => {
+                // What came in one piece with a key that was handed on goes the same way.
+                while hand_on(typed, Duration::ZERO).is_continue() {}
+                return Some(Wish::Rest);
+            }
             Ok(wish) => return Some(wish),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,
         }
-        let seen = match event::poll(LOOK) {
-            Ok(false) => continue,
-            Ok(true) => event::read(),
-            Err(error) => Err(error),
-        };
-        let seen = match seen {
-            Ok(event) => Typed::of(event),
-            Err(error) => Some(Typed::Broken(error.to_string())),
-        };
-        let is_over = matches!(seen, Some(Typed::Broken(_)));
-        if seen.is_some_and(|seen| typed.send(seen).is_err()) || is_over {
+        if hand_on(typed, LOOK) == ControlFlow::Break(Quiet::ForEver) {
             return None;
         }
+    }
+}
+
+/// Why no key was handed on.
+#[derive(PartialEq, Eq)]
+enum Quiet {
+    ForNow,
+    ForEver,
+}
+
+/// Hands on the next key, if one comes in time.
+fn hand_on(typed: &UnboundedSender<Typed>, within: Duration) -> ControlFlow<Quiet> {
+    let seen = match event::poll(within) {
+        Ok(false) => return ControlFlow::Break(Quiet::ForNow),
+        Ok(true) => event::read(),
+        Err(error) => Err(error),
+    };
+    let seen = match seen {
+        Ok(event) => Typed::of(event),
+        Err(error) => Some(Typed::Broken(error.to_string())),
+    };
+    let is_over = matches!(seen, Some(Typed::Broken(_)));
+    match seen.is_some_and(|seen| typed.send(seen).is_err()) || is_over {
+        true => ControlFlow::Break(Quiet::ForEver),
+        false => ControlFlow::Continue(()),
     }
 }
 
@@ -303,11 +342,14 @@ fn read_line() -> Typed {
     let is_whole = bytes.len() as u64 <= LONGEST || bytes.ends_with(b"\n");
     let read = read.and_then(|read| if is_whole { Ok(read) } else { stdin.skip_until(b'\n') });
     match read {
-        Ok(_) if !is_whole => Typed::Refused(format!(
-            "a line of standard input is longer than {} and was not sent; put what is long into a file and write `@FILE`, \
-             or give it to `amplifier run`",
-            render::bytes(LONGEST)
-        )),
+        Ok(_) if !is_whole => {
+            let why = format!(
+                "a line of standard input is longer than {} and was not sent; put what is long into a file and write \
+                 `@FILE`, or give it to `amplifier run`",
+                render::bytes(LONGEST)
+            );
+            Typed::Refused(render::typed(&why).into_owned())
+        }
         Ok(0) => Typed::End,
         Ok(_) => match String::from_utf8(bytes) {
             Ok(line) => Typed::Line(line.trim_end_matches(['\n', '\r']).to_owned()),

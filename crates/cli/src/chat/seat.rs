@@ -118,14 +118,10 @@ impl Seat {
     }
 
     /// The same session with the plan of another bundle; what went wrong with finding it has been told.
-    pub async fn with_bundle(
-        &self,
-        reference: &str,
-        told: String,
-        cancel: CancelToken,
-    ) -> Result<Move, Exit> {
+    pub async fn with_bundle(&self, reference: &str, cancel: CancelToken) -> Result<Move, Exit> {
         let found = self.taken.with_bundle(reference, cancel.clone(), &start::tell).await;
         let to = found.map_err(|error| start::refuse(&error, &self.access_until(cancel)))?;
+        let told = format!("the session goes on with `{}`", to.made_of);
         Ok(Move { to, told })
     }
 

@@ -24,10 +24,13 @@ use super::tap::Seen;
 use super::view::{Heard, Stopping, View};
 use super::{Chat, Next};
 use crate::exit::Exit;
+use crate::render;
 use crate::stop::{GRACE, Stop};
 
 /// How often the changing lines are drawn.
 const FRAME: Duration = Duration::from_millis(50);
+/// What is said of a turn that was stopped.
+pub(super) const STOPPED: &str = "stopped";
 /// The capability that takes words to a running turn.
 const STEER: &str = "session.steer";
 
@@ -150,7 +153,8 @@ impl Chat {
             if let Wish::Suspend = wish {
                 running.view.hide();
                 self.job.suspend(&self.input).await;
-                running.view.draw_anew();
+                running.come_back(self.input.rest_of_keys().await).await;
+                self.input.watch();
             }
             running.grant(wish).await;
         };
@@ -215,7 +219,7 @@ impl Chat {
         if let Some(told) = told {
             self.say(&format!("error: {}", told.message), Style::of(Hue::Red));
             if let Some(hint) = told.hint {
-                self.say(&format!("  hint: {}", crate::render::typed(&hint)), Style::DIM);
+                self.say(&format!("  hint: {}", render::typed(&hint)), Style::DIM);
             }
         }
         if self.screen.face() == Face::Pipe {
@@ -231,13 +235,12 @@ impl Chat {
 
     fn say_stopped(&mut self, stopped: Option<Stop>) {
         let why = stopped.filter(|stop| *stop == Stop::TimeUp);
-        let told = why.map_or_else(|| "stopped".to_owned(), |stop| format!("stopped: {}", stop.reason()));
+        let told = why.map_or_else(|| STOPPED.to_owned(), |stop| format!("{STOPPED}: {}", stop.reason()));
         self.say(&told, Style::of(Hue::Yellow));
         if why.is_some() {
-            self.say(
-                "  hint: `amplifier config get limits.timeout_seconds --output json` says which, and where",
-                Style::DIM,
-            );
+            let hint =
+                "  hint: `amplifier config get limits.timeout_seconds --output json` says which, and where";
+            self.say(&render::typed(hint), Style::DIM);
         }
     }
 }
@@ -267,6 +270,20 @@ impl<'a> Running<'a> {
         self.view.draw();
         let is_over = self.patience.take_if(|until| now >= *until).is_some();
         if is_over { Wish::Stop } else { Wish::Nothing }
+    }
+
+    /// Goes on where the shell had the terminal. What was typed behind Ctrl-Z was meant for the shell, perhaps: its lines are
+    /// no words to the turn and no answers until they are sent from here.
+    async fn come_back(&mut self, typed: Vec<Typed>) {
+        let mut lines = Vec::new();
+        for typed in typed {
+            match heard(&mut self.view, typed) {
+                Wish::Line(line) => lines.push(line),
+                wish => self.grant(wish).await,
+            }
+        }
+        self.view.put_before(lines, Instant::now());
+        self.view.draw_anew();
     }
 
     async fn grant(&mut self, wish: Wish) {
@@ -340,12 +357,8 @@ impl<'a> Running<'a> {
         let mut late = std::mem::take(&mut self.view.queued);
         late.append(&mut self.later);
         if self.stops > 0 && self.leaves.is_none() {
-            let (commands, mut messages): (Vec<_>, Vec<_>) =
-                late.into_iter().partition(|line| is_for_us(line));
-            if !messages.is_empty() {
-                messages.extend(Some(self.view.draft.take()).filter(|draft| !draft.is_empty()));
-                self.view.draft.put(messages.join("\n"));
-            }
+            let (commands, messages): (Vec<_>, Vec<_>) = late.into_iter().partition(|line| is_for_us(line));
+            self.view.draft.put_before(messages);
             late = commands;
         }
         self.view.finish();

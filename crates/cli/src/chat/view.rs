@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
-use amplifier_protocol::event::{ContextCompaction, ProviderRetry};
+use amplifier_app::telling;
+use amplifier_protocol::event::ContextCompaction;
 use amplifier_protocol::ids::SessionId;
 use crossterm::event::{KeyCode, KeyEvent};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -46,15 +47,33 @@ pub struct Memory {
     pub calls: Calls,
     pub thinking: Thinking,
     pub last_thought: Option<String>,
+    /// What was done before the session was opened, as long as nobody asked for it.
+    pub earlier: Option<Earlier>,
 }
 
-/// What stood last above the changing lines; different things have an empty line between them.
+/// What was done in a session before it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub struct Earlier {
+    /// Its last turn then.
+    pub turn: u64,
+    /// How many tools were called.
+    pub calls: usize,
+}
+
+/// What stood last; different things have an empty line between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
     Beginning,
+    Prompt,
     Text,
     Call,
     Note,
+}
+
+impl Kind {
+    pub fn stands_apart_from(self, last: Self) -> bool {
+        self != last || self == Self::Prompt
+    }
 }
 
 pub struct View<'a> {
@@ -167,7 +186,7 @@ impl<'a> View<'a> {
                     agents.end(agent.as_str(), &id, well(success));
                 }
             }
-            Seen::Retry(retry) => self.note(&retried(&retry), Style::of(Hue::Yellow)),
+            Seen::Retry(retry) => self.note(&telling::retry(&retry), Style::of(Hue::Yellow)),
             Seen::Compacted(compaction) => self.note(&compacted(&compaction), Style::DIM),
             Seen::Notice { text, level } => self.notice(&text, level.as_deref()),
             Seen::Steered => {
@@ -273,8 +292,7 @@ impl<'a> View<'a> {
     /// Different things have an empty line between them; programs get none.
     fn part(&mut self, kind: Kind) {
         let is_first = self.last == Kind::Beginning && (self.is_top || self.screen.face() != Face::Full);
-        let apart = self.last != kind && !is_first;
-        if apart && self.screen.face() != Face::Pipe {
+        if kind.stands_apart_from(self.last) && !is_first && self.screen.face() != Face::Pipe {
             self.screen.note(&[Line::new()]);
         }
         self.last = kind;
@@ -323,6 +341,14 @@ impl<'a> View<'a> {
     /// Text that was pasted.
     pub fn paste(&mut self, text: &str, now: Instant) {
         self.draft.paste(text);
+        if let Some(open) = &mut self.question {
+            open.typed(self.draft.text(), now);
+        }
+    }
+
+    /// Lines that were ended and are not to be sent.
+    pub fn put_before(&mut self, lines: Vec<String>, now: Instant) {
+        self.draft.put_before(lines);
         if let Some(open) = &mut self.question {
             open.typed(self.draft.text(), now);
         }
@@ -485,17 +511,6 @@ fn shown(text: &str) -> String {
 /// One column stays free, so that no terminal wraps where we do not.
 pub fn room(screen: &Screen) -> usize {
     screen.columns().saturating_sub(1).max(1)
-}
-
-fn retried(retry: &ProviderRetry) -> String {
-    format!(
-        "{}: {}; trying again in {:.1}s ({} of {})",
-        retry.provider,
-        one_line(&retry.error_message),
-        retry.delay,
-        retry.attempt,
-        retry.max_retries
-    )
 }
 
 fn compacted(compaction: &ContextCompaction) -> String {

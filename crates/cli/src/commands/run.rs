@@ -12,7 +12,9 @@ use amplifier_app::open::{AppError, OpenSession, RecordTap, Which};
 use amplifier_app::start::{Ports, Start};
 use amplifier_app::store::SessionStore;
 use amplifier_app::turns::{self, Taps, TurnWatch};
-use amplifier_app::{CancelLevel, DisplaySystem, ExecuteError, Prompt, Speaker, chain, prompt, sessions};
+use amplifier_app::{
+    CancelLevel, DisplaySystem, ExecuteError, Prompt, Speaker, chain, prompt, sessions, telling,
+};
 use amplifier_protocol::ids::SessionId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -128,7 +130,7 @@ fn is_finished(store: &SessionStore, id: &SessionId) -> Result<bool, Exit> {
 fn tell_stop(stop: Stop, args: &AskArgs, kept: Option<&SessionId>) {
     let told = match (stop, args.timeout) {
         (Stop::TimeUp, Some(time)) => {
-            format!("not done in {}, the time that `--timeout` gives", report::time(time))
+            format!("not done in {}, the time that `--timeout` gives", telling::time(time))
         }
         // Who left needs no word.
         (Stop::Unread, _) => return,

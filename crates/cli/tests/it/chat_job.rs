@@ -1,7 +1,5 @@
 //! The chat as a job of a shell: Ctrl-Z gives the terminal back as it was, `fg` takes it again, and nothing is lost meanwhile.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
 use crate::chat::{WIDE, desk};
@@ -13,7 +11,15 @@ fn shell(desk: &Desk) -> Terminal {
     let variables = git_variables(&desk.path("user"));
     let path = &variables.iter().find(|(name, _)| name == "PATH").unwrap().1;
     let home = desk.path("").display().to_string();
-    let variables = [("TERM", "xterm-256color"), ("HOME", home.as_str()), ("PATH", path.as_str())];
+    // Shells differ in what they make of the terminal for their own prompt; this one leaves it as it was.
+    desk.file("inputrc", "set enable-bracketed-paste off\n");
+    let keys = desk.work().join("inputrc").display().to_string();
+    let variables = [
+        ("TERM", "xterm-256color"),
+        ("HOME", home.as_str()),
+        ("PATH", path.as_str()),
+        ("INPUTRC", keys.as_str()),
+    ];
     let terminal = Terminal::open_shell(desk, WIDE, &variables);
     shell_prompt(&terminal);
     terminal.types("$AMPLIFIER --plan plan.json\r");
@@ -84,6 +90,48 @@ fn the_prompt_is_suspended_and_goes_on_with_its_line() {
     usable(&terminal);
 }
 
+/// What was typed in one burst with Ctrl-Z was meant for the shell, perhaps: it is never sent by itself.
+#[test]
+fn a_line_behind_a_suspend_comes_back_as_text() {
+    let desk = waiting(json!("First."));
+    let terminal = shell(&desk);
+    terminal.types("\u{1a}ls\r");
+    shell_prompt(&terminal);
+    terminal.types("fg\r");
+    terminal.until("the line", |screen| screen.lines().last() == Some("> ls"));
+    terminal.types("\u{15}go\r");
+    terminal.sees("running ·");
+    terminal.types("\u{1a}make\r");
+    shell_prompt(&terminal);
+    terminal.types("fg\r");
+    terminal.until("the line", |screen| screen.lines().last() == Some("> make"));
+    desk.file("go-on", "");
+    terminal.sees("First.");
+    terminal.types("\u{15}last\r");
+    terminal.sees("Over.");
+    terminal.prompt();
+    let said = read(&desk.sessions()[0].join("transcript.jsonl"));
+    let prompts = said.lines().filter(|line| line.contains("\"role\":\"user\"")).count();
+    assert!(prompts == 2 && !said.contains("\"ls\"") && !said.contains("make"), "{said}");
+}
+
+/// The views of a session wait for who has the lock of all sessions: the time between a turn and the next prompt.
+#[test]
+fn a_suspend_as_a_turn_ends_gives_the_whole_terminal_back() {
+    let desk = desk(json!(["Seen.", "Again."]), json!({}));
+    let terminal = shell(&desk);
+    let lock = std::fs::File::create(desk.home().join("state/sessions.lock")).unwrap();
+    lock.lock().unwrap();
+    terminal.types("go\r");
+    terminal.sees("Seen.");
+    suspend(&terminal);
+    lock.unlock().unwrap();
+    terminal.types("fg\r");
+    terminal.prompt();
+    terminal.types("more\r");
+    terminal.sees("Again.");
+}
+
 #[test]
 fn a_turn_is_suspended_and_what_ran_meanwhile_is_shown() {
     let desk = waiting(json!("First."));
@@ -127,14 +175,16 @@ fn a_question_is_suspended_and_asked_again() {
 }
 
 /// The process of the chat that runs in the shell.
+#[cfg(target_os = "linux")]
 fn chat_of(terminal: &Terminal) -> String {
     let shell = terminal.pid();
     let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
     children.split_whitespace().next_back().unwrap().to_owned()
 }
 
+#[cfg(target_os = "linux")]
 fn send(signal: &str, process: &str) {
-    assert!(Command::new("kill").args([signal, process]).status().unwrap().success());
+    assert!(std::process::Command::new("kill").args([signal, process]).status().unwrap().success());
 }
 
 #[cfg(target_os = "linux")]
@@ -161,7 +211,11 @@ fn who_is_stopped_by_somebody_else_takes_the_terminal_again() {
     send("-STOP", &chat);
     shell_prompt(&terminal);
     terminal.types("stty sane; clear; fg\n");
-    terminal.until("the turn", |screen| screen.starts_with("${AMPLIFIER}") && screen.contains("running ·"));
+    // The shell says what goes on, in its own spelling; before, the line stood there that started it.
+    terminal.until("the turn", |screen| {
+        let first = screen.lines().next().unwrap_or_default();
+        first.contains("AMPLIFIER") && !first.starts_with("$ ") && screen.contains("running ·")
+    });
     terminal.types("more");
     terminal.until("a draft", |screen| screen.lines().last() == Some("> more"));
     desk.file("go-on", "");

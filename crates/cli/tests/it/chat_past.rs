@@ -87,15 +87,22 @@ fn a_long_conversation_says_how_much_of_it_is_not_shown() {
     let desk = desk(json!(["One.", "Two.", "Three.", "Four.", "Five."]), json!({}));
     say(&desk, &["--plan", "plan.json"], &["a", "b", "c", "d", "e"]);
     let screen = resume(&desk).screen();
-    let told = format!("… 2 earlier turns: `amplifier session replay {}` shows all", &id(&desk)[..13]);
+    let told = format!("… earlier turns: `amplifier session replay {}` shows all", &id(&desk)[..13]);
     assert!(screen.contains(&told), "{screen}");
     assert!(screen.contains("> c\n\nThree.\n\n> d\n\nFour.\n\n> e\n\nFive.\n"), "{screen}");
     assert!(!screen.contains("Two."), "{screen}");
     let ran = desk.amplifier(&["session", "replay", &id(&desk)[..13]]);
     assert!(ran.stdout.contains("Two."), "{}", ran.seen());
-    let terminal = Terminal::open(&desk, &["continue", "--no-history"], TALL, "xterm-256color");
+    let mut terminal = Terminal::open(&desk, &["continue", "--no-history"], TALL, "xterm-256color");
     let screen = terminal.prompt();
     assert!(!screen.contains("Five.") && !screen.contains("earlier"), "{screen}");
+    // The command works as it is printed.
+    terminal.types("\u{4}");
+    terminal.end();
+    let home = desk.home().display().to_string();
+    let terminal = Terminal::open(&desk, &["--home", &home, "continue"], TALL, "xterm-256color");
+    let screen = terminal.prompt();
+    assert!(screen.contains("… earlier turns: `amplifier --home"), "{screen}");
 }
 
 #[test]
@@ -134,6 +141,8 @@ fn what_was_cleared_counts_no_more() {
         [format!("0 {gone}"), format!("1 {gone}")]
     );
     assert!(ran.stderr.contains("a (not part of the conversation now)"), "{}", ran.stderr);
+    let shown = desk.amplifier(&["session", "show", &id(&desk)]).stdout;
+    assert_eq!(shown.matches("  (not part of the conversation now)").count(), 2, "{shown}");
     let screen = resume(&desk).screen();
     assert!(screen.contains("> c\n\nThree.") && !screen.contains("Two."), "{screen}");
     // It can still be gone back to.
@@ -148,4 +157,36 @@ fn a_turn_that_failed_is_shown_as_one() {
     say(&desk, &["--plan", "plan.json"], &["a", "b"]);
     let screen = resume(&desk).screen();
     assert!(screen.contains("> a\n\nOne.\n\n> b\n\nthe turn ended: failed\n"), "{screen}");
+}
+
+#[test]
+fn a_turn_that_was_stopped_is_shown_as_one() {
+    let bash = call("bash", json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done"}));
+    let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
+    let desk = desk(json!([bash, "Two."]), json!({ "tools": tools }));
+    let mut terminal = open(&desk, TALL);
+    terminal.types("a\r");
+    terminal.sees("running ·");
+    terminal.types("\u{3}\u{3}");
+    terminal.until("the end of the turn", |screen| screen.lines().any(|line| line == "stopped"));
+    terminal.prompt();
+    terminal.types("\u{4}");
+    terminal.end();
+    let screen = resume(&desk).screen();
+    assert!(screen.lines().any(|line| line == "stopped"), "{screen}");
+    assert!(!screen.contains("[The turn was cancelled"), "{screen}");
+}
+
+/// Calls that nobody saw are known when they are asked for, and those that were made since keep their numbers.
+#[test]
+fn the_calls_of_a_hidden_past_are_read_when_they_are_asked_for() {
+    let desk = edited();
+    say(&desk, &["--plan", "plan.json"], &["fix add"]);
+    let ran = say(&desk, &["resume", &id(&desk)], &["and the other", "/tools last", "/expand 1"]);
+    let listed: Vec<_> = ran.stderr.lines().filter(|line| line.contains('#')).collect();
+    let is = |line: &str, tool: &str, number: &str| line.contains(tool) && line.ends_with(number);
+    let numbers: Vec<_> = listed.iter().filter_map(|line| line.rsplit_once('#')).map(|(_, n)| n).collect();
+    assert!(numbers.ends_with(&["1", "2", "1"]), "{}", ran.stderr);
+    assert!(listed.iter().any(|line| is(line, "edit_file", "#1")), "{}", ran.stderr);
+    assert!(ran.stderr.contains("+    a + b"), "{}", ran.stderr);
 }

@@ -1,5 +1,8 @@
 //! Credentials in the addresses of bundles, profiles and settings: no command shows them or writes them down.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use crate::desk::{Desk, Ran};
 
 const TOKEN: &str = "t0ken-secret";
@@ -75,6 +78,24 @@ fn no_command_about_a_bundle_shows_or_keeps_a_token() {
     no_token_below(&desk.home());
     let lock = std::fs::read_to_string(desk.work().join("b/bundle.lock")).unwrap();
     assert!(lock.contains("***@127.0.0.1:9/repos/lib@main") && !lock.contains(TOKEN), "{lock}");
+}
+
+#[test]
+fn the_chat_shows_no_token_of_a_bundle() {
+    let desk = desk();
+    let whole = "bundle: {name: whole}\nincludes: [minimal]\nproviders: [{module: provider-mock, config: {responses: [ok]}}]\n";
+    desk.commit("whole", &[("bundle.yaml", whole)]);
+    let lines = format!("/bundle {}\n/bundle\n/status\n", address("whole"));
+    let mut child = desk.command_with_git(&["--bundle", "b"]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(
+        ran.stderr.matches("git+http://***@127.0.0.1:9/repos/whole@main").count(),
+        3,
+        "{}",
+        ran.seen()
+    );
+    assert!(!ran.seen().contains(TOKEN), "{}", ran.seen());
 }
 
 fn no_token_below(dir: &std::path::Path) {

@@ -69,3 +69,26 @@ fn what_is_typed_in_the_chat_is_kept_without_known_keys() {
     let kept = std::fs::read_dir(desk.home().join("state/history")).unwrap().next().unwrap().unwrap().path();
     assert_eq!(read(&kept), "is [REDACTED] a good one?\n");
 }
+
+#[test]
+fn what_is_typed_in_the_chat_is_kept_without_the_keys_of_another_bundle() {
+    let desk = chat::desk(json!(["Word."]), json!({}));
+    let other = "---\nbundle: {name: other}\nsession:\n  orchestrator: {module: loop-basic}\n  context: {module: \
+                 context-simple}\nproviders:\n  - module: provider-mock\n    config: {responses: [Other.]}\n  - module: \
+                 provider-openai\n    config: {api_key: '${VAULT}', default_model: m}\n---\nOther.\n";
+    desk.file("other.md", other);
+    let home = desk.path("").display().to_string();
+    let variables = [("TERM", "xterm-256color"), ("HOME", home.as_str()), ("VAULT", KEY)];
+    let mut terminal = Terminal::open_with(&desk, &["--plan", "plan.json"], chat::WIDE, &variables);
+    terminal.prompt();
+    terminal.types("/bundle ./other.md\r");
+    terminal.sees("the session goes on with");
+    terminal.prompt();
+    terminal.types(&format!("is {KEY} a good one?\r"));
+    terminal.sees("Other.");
+    terminal.prompt();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.end(), 0);
+    let kept = std::fs::read_dir(desk.home().join("state/history")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(read(&kept), "/bundle ./other.md\nis [REDACTED] a good one?\n");
+}

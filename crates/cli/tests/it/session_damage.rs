@@ -339,7 +339,12 @@ fn what_is_said_after_a_torn_end_holds_and_the_repair_is_told() {
             assert!(shown.stdout.contains("name          foo\n"), "{}", shown.seen());
             assert!(ok(told.desk.amplifier(&["session", "list"])).stdout.contains("foo"));
         } else {
-            assert_eq!(shown.stdout.matches("(gone back over)").count(), 2, "{}", shown.seen());
+            assert_eq!(
+                shown.stdout.matches("(not part of the conversation now)").count(),
+                2,
+                "{}",
+                shown.seen()
+            );
         }
         assert!(shown.stderr.is_empty(), "{}", shown.seen());
     }

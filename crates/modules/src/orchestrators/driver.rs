@@ -43,7 +43,7 @@ use steer::{Helm, STEER, Steering};
 use step::{Ending, Happened, Next, Step};
 
 /// What the conversation says where a cancelled turn leaves it, so that the next prompt does not stand beside the last.
-const CANCELLED_NOTE: &str = "[The turn was cancelled before it was finished.]";
+pub const CANCELLED_NOTE: &str = "[The turn was cancelled before it was finished.]";
 
 /// What the model is asked when a turn goes on behind its own words.
 const GO_ON: &str = "Go on where you were stopped.";

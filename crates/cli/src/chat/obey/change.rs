@@ -75,9 +75,8 @@ impl Chat {
             self.say(&made_of, Style::PLAIN);
             return Next::Prompt;
         }
-        let told = format!("the session goes on with `{reference}`");
         let cancel = CancelToken::new();
-        let found = self.seat.with_bundle(reference, told, cancel.clone());
+        let found = self.seat.with_bundle(reference, cancel.clone());
         match self.stops.unless_stopped(found, &cancel).await {
             Ok(Ok(to)) => Next::Go(Box::new(to), Past::Hidden),
             // Whoever looked for it has said why.

@@ -84,6 +84,7 @@ impl Chat {
                 self.table(&rows);
             }
             "last" => {
+                self.recall_earlier();
                 let room = view::room(&self.screen);
                 let lines: Vec<Line> =
                     self.memory.calls.last(LAST_CALLS).map(|call| call.line(room, "…")).collect();
@@ -163,17 +164,23 @@ impl Chat {
                 self.memory.thinking = Thinking::Folded;
                 self.done("thoughts are folded to one line");
             }
-            _ => match &self.memory.last_thought {
-                Some(thought) => {
-                    let lines = thought_lines(thought, view::room(&self.screen));
-                    self.show(&lines);
+            _ => {
+                if self.memory.last_thought.is_none() {
+                    self.recall_earlier();
                 }
-                None => self.say("nothing was thought yet", Style::DIM),
-            },
+                match &self.memory.last_thought {
+                    Some(thought) => {
+                        let lines = thought_lines(thought, view::room(&self.screen));
+                        self.show(&lines);
+                    }
+                    None => self.say("nothing was thought yet", Style::DIM),
+                }
+            }
         }
     }
 
     pub(super) fn expand(&mut self, argument: &str) {
+        self.recall_earlier();
         let number = argument.trim_start_matches('#');
         let call = match (number, number.parse()) {
             ("", _) => self.memory.calls.find(None),

@@ -14,7 +14,6 @@ use amplifier_protocol::text::{sanitize, shorten};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::report::time;
 use crate::render::{self, Remark};
 
 /// How much of an input is shown, in characters.
@@ -89,10 +88,7 @@ fn tell_notice(notice: UserNotification) {
 }
 
 fn tell_retry(retry: &ProviderRetry) {
-    let why = retry.error_message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let ProviderRetry { provider, attempt, max_retries, delay, .. } = retry;
-    let (wait, why) = (time(Duration::from_secs_f64(delay.clamp(0.0, 1e6))), shorten(&why, SHOWN));
-    Remark::note(format!("`{provider}`: asking again in {wait}: {why} ({attempt} of {max_retries})")).tell();
+    Remark::note(telling::retry(retry)).tell();
 }
 
 /// Tells every call as it begins and ends; those of agents stand below, further in.
@@ -117,7 +113,7 @@ impl RecordTap for Steps {
             RecordBody::CallFinished { call_id, outcome } => {
                 let Some((what, began)) = running.remove(call_id) else { return };
                 let micros = u64::try_from(record.ts.as_micros() - began).unwrap_or_default();
-                let took = time(Duration::from_micros(micros));
+                let took = telling::time(Duration::from_micros(micros));
                 render::detail(&format!("{what}: {}, {took}", said(outcome)));
             }
             _ => {}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::open::OpenSession;
 use amplifier_app::store::usage_of_all;
+use amplifier_app::telling::time;
 use amplifier_app::turns::{Outcome, TurnWatch};
 use amplifier_app::{ExecuteError, causes};
 use amplifier_protocol::ids::SessionId;
@@ -232,25 +233,5 @@ fn print(output: Output, result: &RunResult) {
         (Ok(line), Output::Jsonl) => drop(render::json_line(&line)),
         (Ok(value), _) => render::json(&value),
         (Err(error), _) => render::error(&error, None),
-    }
-}
-
-/// A time in words.
-pub(super) fn time(time: Duration) -> String {
-    match time.as_secs() {
-        0 => format!("{} ms", time.as_millis()),
-        1..60 => format!("{:.1} s", time.as_secs_f64()),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_said_in_a_unit_that_fits() {
-        let said = [5, 1_500, 75_000].map(|millis| time(Duration::from_millis(millis)));
-        assert_eq!(said, ["5 ms", "1.5 s", "1 min 15 s"]);
     }
 }

@@ -94,7 +94,7 @@ fn last_turn(listed: &Listed) -> &'static str {
 pub fn turn_row(turn: &Turn, listed: &Listed, columns: Option<usize>) -> String {
     let runs = listed.owner.is_some() && turn.number == listed.metadata.turns;
     let status = turn.status.map_or(if runs { "running" } else { "did not end" }, status_word);
-    let gone = if turn.counts { "" } else { "  (gone back over)" };
+    let gone = if turn.counts { "" } else { "  (not part of the conversation now)" };
     let prompt = format!("{}{gone}", turn.prompt.as_deref().unwrap_or("(continued)"));
     let head = format!("{:>5}  {}  {status:<11}", turn.number, minute(turn.begun));
     let beside = page::width(&head) + 2;
