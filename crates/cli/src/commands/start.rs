@@ -45,7 +45,7 @@ pub fn tell(told: Told) {
     if let Told::Check(line) = &told {
         return render::aside(line);
     }
-    Remark::new(load::weight(told.severity()), told.to_string()).maybe_hint(told.hint()).tell();
+    Remark::quoting(load::weight(told.severity()), told.to_string()).maybe_hint(told.hint()).tell();
     if let Told::Demo(nothing) = &told {
         let missed = nothing.missed.iter();
         missed.for_each(|missed| render::detail(&format!("  {}: {}", missed.what, missed.reason)));
@@ -152,7 +152,7 @@ fn tell_load(entries: &[LoadEntry]) {
     for entry in entries.iter().filter(|entry| !is_well(entry)) {
         render::note(&format!("  {entry}"));
         if let Some(cure) = failure::cure(entry) {
-            render::note(&format!("    hint: {cure}"));
+            render::say_aside(&format!("    hint: {cure}"));
         }
     }
     match entries.iter().filter(|entry| is_well(entry)).count() {

@@ -19,7 +19,7 @@ use crate::attend::{Attendant, attend};
 use crate::commands::{load, start};
 use crate::exit::Exit;
 use crate::input;
-use crate::render::{self, Remark};
+use crate::render::{self, Remark, Weight};
 use crate::stop::Stop;
 
 /// The most that an input may have, in bytes. No model writes more.
@@ -220,12 +220,12 @@ fn print(result: &ToolResult) {
         _ => result.to_model_text(),
     };
     match (result.success, why) {
-        (false, None) => Remark::error(text).tell(),
+        (false, None) => Remark::quoting(Weight::Error, text).tell(),
         (_, why) => {
             if !is_said {
                 render::out(&text);
             }
-            why.into_iter().for_each(|why| Remark::error(why).tell());
+            why.into_iter().for_each(|why| Remark::quoting(Weight::Error, why).tell());
         }
     }
 }
