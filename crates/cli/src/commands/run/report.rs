@@ -35,11 +35,7 @@ pub(super) struct Ended<'a> {
 
 impl Ended<'_> {
     pub(super) fn exit(&self) -> Exit {
-        match self.result {
-            // Trying again would not help: what it was to run with is wrong.
-            Some(Err(ExecuteError::NoProviders { .. })) => Exit::Usage,
-            _ => Exit::of(self.outcome(), self.stopped),
-        }
+        Exit::of(self.outcome(), self.stopped)
     }
 
     fn outcome(&self) -> Outcome {
