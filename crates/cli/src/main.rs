@@ -143,7 +143,7 @@ fn run(args: Args) -> Exit {
         Command::Completions(completions) => commands::completions::run(&completions),
         Command::Man(man) => commands::man::run(&man),
         Command::Version(version) => commands::version::run(&version, args.home),
-        Command::Continue(wish) => commands::session::go_on(*wish, args.home),
+        Command::Continue(wish) => commands::session::go_on(&wish, args.home),
         Command::Resume(resume) => commands::session::resume(&resume, args.home),
         Command::Session(command) => commands::session::run(&command, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),

@@ -20,6 +20,19 @@ use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
 use crate::render::{self, Remark, Tone};
 
+/// What a session is started with: what is wished for, and what is answered when a tool needs permission.
+pub struct Terms {
+    pub wish: Wish,
+    pub approve: Option<Approve>,
+}
+
+impl Terms {
+    /// What the flags say.
+    pub fn of(args: &StartArgs) -> Self {
+        Self { wish: wish(args), approve: args.approve }
+    }
+}
+
 /// What the flags ask for.
 pub fn wish(args: &StartArgs) -> Wish {
     Wish {
@@ -35,8 +48,8 @@ pub fn wish(args: &StartArgs) -> Wish {
 }
 
 /// Finds out what a session is opened with; what is worth telling and what went wrong has been told.
-pub async fn find(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Result<Start, Exit> {
-    let found = start::find(&wish(args), resumed.as_ref(), access.clone(), &tell).await;
+pub async fn find(wish: &Wish, resumed: Option<SessionId>, access: Access) -> Result<Start, Exit> {
+    let found = start::find(wish, resumed.as_ref(), access.clone(), &tell).await;
     found.map_err(|error| refuse(&error, &access))
 }
 

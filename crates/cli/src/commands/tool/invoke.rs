@@ -48,6 +48,12 @@ async fn json_input(args: &ToolInvokeArgs, attendant: &mut Attendant) -> Result<
     if args.json.as_deref() != Some("-") {
         return Ok(args.json.clone());
     }
+    if load::choice(&args.choice).takes_standard_input() {
+        Remark::error("the plan is read from standard input, and so would be the input of the tool")
+            .hint("give the input as an argument, or the plan as a file")
+            .tell();
+        return Err(Exit::Usage);
+    }
     let read = async { tokio::task::spawn_blocking(|| input::read_text(LONGEST_INPUT)).await };
     match attendant.unless_stopped(read).await? {
         Ok(Ok(text)) => Ok(Some(text)),
