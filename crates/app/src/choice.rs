@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use amplifier_bundle::origin::Place;
@@ -10,6 +10,7 @@ use amplifier_core::contracts::ModuleSourceResolver;
 use amplifier_protocol::event::{OriginKind, SessionOrigin};
 use amplifier_protocol::mount_plan::MountPlan;
 
+use crate::files::{is_handed_over, is_standard_input};
 use crate::library::Access;
 use crate::prepare::{
     self, BundleFault, PlanFile, PrepareError, PrepareOptions, PreparedBundle, prepare_bundle,
@@ -38,18 +39,30 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// What a session was started from, to be taken as it is now; nothing where nobody wrote it down.
+    /// What a session was started from, to be taken as it is now; nothing where nobody wrote it down, or where it is gone.
     pub fn of_origin(metadata: &Metadata) -> Option<Self> {
         let origin = metadata.bundle.as_ref()?;
         // A path is relative to the folder the session was started in.
         let there = metadata.working_dir.as_ref().map(|dir| dir.join(&origin.reference));
         let path = there.filter(|path| path.exists()).map(|path| path.display().to_string());
-        let reference = path.unwrap_or_else(|| origin.reference.clone());
-        Some(match origin.kind {
+        Self::named(origin.kind, path.unwrap_or_else(|| origin.reference.clone()))
+    }
+
+    /// What an origin names; nothing where it was handed over to the process that began with it, and is gone with that.
+    pub(crate) fn named(kind: OriginKind, reference: String) -> Option<Self> {
+        if is_handed_over(Path::new(&reference)) {
+            return None;
+        }
+        Some(match kind {
             OriginKind::Bundle => Self::Bundle(reference),
             OriginKind::Profile => Self::Profile(reference),
             OriginKind::Plan => Self::Plan(reference.into()),
         })
+    }
+
+    /// Whether it is read from standard input, which then has no room for anything else.
+    pub fn takes_standard_input(&self) -> bool {
+        matches!(self, Self::Plan(path) if is_standard_input(path))
     }
 
     /// It, as it may be shown; nothing where nothing is named.

@@ -107,6 +107,24 @@ async fn an_ollama_server_is_found_with_a_model_that_it_has() {
 }
 
 #[tokio::test]
+async fn an_ollama_server_is_named_as_ollama_reads_it() {
+    let tags = json!({"models": [{"name": "qwen3:4b", "model": "qwen3:4b"}]});
+    let port = serves("/api/tags", tags).await.port();
+    let nobody = closed().await.to_string();
+    for named in [
+        format!(":{port}"),
+        format!("0.0.0.0:{port}"),
+        format!("127.0.0.1:{port}"),
+        format!("http://:{port}/"),
+    ] {
+        let environment = environment(&[("OLLAMA_HOST", &named), ("LLAMA_CPP_HOST", &nobody)]);
+        let places = Places { patience: Duration::from_secs(10), ..Places::of(&environment) };
+        let found = detect(&environment, &places).await.unwrap();
+        assert_eq!(found.spec.config["base_url"], json!(format!("http://127.0.0.1:{port}")), "{named}");
+    }
+}
+
+#[tokio::test]
 async fn a_llama_cpp_server_is_asked_by_chat_completions() {
     let models = json!({"object": "list", "data": [{"id": "smol", "owned_by": "llamacpp"}]});
     let address = serves("/v1/models", models).await;

@@ -45,10 +45,12 @@ use crate::store::{
 
 mod capabilities;
 mod error;
+mod finish;
 mod kept;
 
 pub use error::AppError;
 pub(crate) use error::NOT_WRITABLE;
+pub use finish::forget;
 use kept::Kept;
 
 /// The folder of the home in the person's own folder.

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use amplifier_core::cancel::CancelToken;
 use amplifier_core::contracts::{ApprovalSystem, DisplaySystem, ModuleSourceResolver};
-use amplifier_core::error::chain;
 use amplifier_core::report::{LoadEntry, LoadOutcome};
-use amplifier_core::session::Session;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 
@@ -15,14 +13,14 @@ use crate::approval::{Approvals, GrantFile};
 use crate::choice::Choice;
 use crate::library::Access;
 use crate::modes::ModeSwitch;
-use crate::open::{AppError, OpenSession, RecordTap, Which};
+use crate::open::{self, AppError, OpenSession, RecordTap, Which};
 use crate::paths::Home;
 use crate::providers::UnknownProvider;
 use crate::start::{self, Parts, Ports, Start, StartError, Wish};
 use crate::store::SessionStore;
 use crate::told::Teller;
 use crate::turns::{Taps, TurnWatch};
-use crate::{inquire, prepare, providers, sessions};
+use crate::{inquire, prepare, providers};
 
 mod go;
 mod wants;
@@ -201,18 +199,14 @@ impl Seat {
 
     /// Whether nobody said anything: a session without a word is not worth keeping.
     fn is_empty(&self) -> bool {
-        // Not by its status, which counts from the last opening on: the session may have been opened again since.
-        self.is_new && self.opened.session.coordinator().turn() == 0
+        self.is_new && self.opened.is_silent()
     }
 
     /// Ends the session.
     pub async fn close(self) -> Ending {
         let (id, is_empty) = (self.opened.session.id().clone(), self.is_empty());
         let Self { opened, ground, .. } = self;
-        let mut problems = cleaned_up(&opened.session).await;
-        if let Err(error) = opened.update_views().await {
-            problems.push(chain(&error));
-        }
+        let problems = opened.finish().await;
         // The lease goes with it.
         drop(opened);
         match is_empty {
@@ -225,18 +219,7 @@ impl Seat {
 impl Ending {
     /// That of a session in which nothing was said.
     fn forgetting(home: Home, id: &SessionId, mut problems: Vec<String>) -> Self {
-        problems.extend(forget(home, id));
+        problems.extend(open::forget(home, id));
         Self { kept: None, problems }
     }
-}
-
-/// Removes a session in which nothing was said; returns what went wrong with that.
-fn forget(home: Home, id: &SessionId) -> Option<String> {
-    let removed = sessions::delete(&SessionStore::new(home), std::slice::from_ref(id));
-    removed.err().map(|error| chain(&error))
-}
-
-/// Ends a session; gives what went wrong with that.
-async fn cleaned_up(session: &Session) -> Vec<String> {
-    session.cleanup().await.failed.iter().map(|failed| format!("cleanup of {failed}")).collect()
 }

@@ -100,7 +100,8 @@ async fn go_on(wish: &Wish, id: SessionId, access: Access, tell: Teller<'_>) -> 
     let (changed, before) = match store.open(&id).and_then(|folder| store.plan(&folder)) {
         Ok(stored) => {
             let mut plan = stored.clone();
-            answerer::choose_again(wish, &mut plan, &access, tell).await?;
+            let answered = answerer::choose_again(wish, &mut plan, &access, tell).await;
+            tell_keys(answered, &access, tell)?;
             wish.set_values(&mut plan)?;
             refuse_without_keys(&plan, &access)?;
             let changed = Some(plan).filter(|plan| *plan != stored);
@@ -128,11 +129,7 @@ async fn begin(
     let mut plan = chosen.plan()?;
     let origin = Some(chosen.origin(&plan));
     let answered = answerer::choose(wish, &mut plan, &access, tell).await;
-    let keys = access.environment.problems();
-    match answered {
-        Ok(()) => keys.into_iter().for_each(|problem| tell(Told::Key(problem))),
-        Err(fault) => return Err(NoProvider { fault, keys }.into()),
-    }
+    tell_keys(answered, &access, tell)?;
     access.settings.limit_plan(&mut plan);
     wish.set_values(&mut plan)?;
     refuse_without_keys(&plan, &access)?;
@@ -143,6 +140,20 @@ async fn begin(
         None => Which::New(plan),
     };
     Ok(Start { access, which, parts, before: None, strictness: wish.strictness })
+}
+
+/// Tells what went wrong while stored keys were looked for; where nobody can be asked it may be the reason, and goes with it.
+fn tell_keys(
+    answered: Result<(), ProviderFault>,
+    access: &Access,
+    tell: Teller<'_>,
+) -> Result<(), NoProvider> {
+    let keys = access.environment.problems();
+    match answered {
+        Ok(()) => keys.into_iter().for_each(|problem| tell(Told::Key(problem))),
+        Err(fault) => return Err(NoProvider { fault, keys }),
+    }
+    Ok(())
 }
 
 /// A plan whose providers all wait for a variable is refused before anything begins: a report of what did come up would hide

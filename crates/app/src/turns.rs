@@ -90,6 +90,8 @@ pub enum Outcome {
     LimitReached,
     /// It was stopped before its end.
     Stopped,
+    /// Nobody could be asked: what the session was to run with is wrong, and trying again does not help.
+    Unanswerable,
     Failed,
 }
 
@@ -100,6 +102,7 @@ impl Outcome {
             None => Self::Stopped,
             Some(_) if session.status().status == SessionState::Cancelled => Self::Stopped,
             Some(Err(ExecuteError::Turn(TurnError::Limit(_)))) => Self::LimitReached,
+            Some(Err(ExecuteError::NoProviders { .. })) => Self::Unanswerable,
             Some(Err(_)) => Self::Failed,
             Some(Ok(_)) if watch.status() == Some(TurnStatus::Denied) => Self::Denied,
             Some(Ok(_)) => Self::Answered,

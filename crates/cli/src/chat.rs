@@ -10,7 +10,7 @@ use amplifier_app::library::Access;
 use amplifier_protocol::ids::SessionId;
 use tokio::sync::Notify;
 
-use crate::args::StartArgs;
+use crate::commands::start::Terms;
 use crate::exit::Exit;
 use crate::render;
 use crate::stop::{Stop, Stops};
@@ -88,7 +88,7 @@ struct Chat {
 }
 
 /// Opens a session, new or again, and talks until the person leaves.
-pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, past: Past) -> Exit {
+pub async fn run(terms: &Terms, resumed: Option<SessionId>, access: Access, past: Past) -> Exit {
     let face = Face::find(access.environment.get("TERM").as_deref());
     let colour = colour(face);
     let thinking = match access.settings.thinking() {
@@ -105,7 +105,7 @@ pub async fn run(args: &StartArgs, resumed: Option<SessionId>, access: Access, p
             return Exit::Failure;
         }
     };
-    let seat = match Seat::take(args, resumed, access, face, &mut stops).await {
+    let seat = match Seat::take(terms, resumed, access, face, &mut stops).await {
         Ok(seat) => seat,
         Err(exit) => return exit,
     };

@@ -38,6 +38,7 @@ impl Exit {
             Outcome::Answered => Self::Success,
             Outcome::Denied | Outcome::LimitReached => Self::Refused,
             Outcome::Stopped => stopped.map_or(Self::Interrupted, Stop::exit),
+            Outcome::Unanswerable => Self::Usage,
             Outcome::Failed => Self::Failure,
         }
     }

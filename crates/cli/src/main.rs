@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     let args = match parsed {
         Ok((_, Some(misplaced))) => return refuse_misplaced(&misplaced).into(),
         Ok((args, None)) => args,
+        Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return refuse_no_text().into(),
         Err(error) => {
             // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
             let printed = error.print();
@@ -74,6 +75,16 @@ fn has_loose_words(error: &clap::Error) -> bool {
     };
     let takes_prompt = |word: OsString| word == "run" || word == "continue";
     !word.starts_with('-') && std::env::args_os().skip(1).any(takes_prompt)
+}
+
+/// Tells which argument is no text: the parser knows that there is one, not which.
+fn refuse_no_text() -> Exit {
+    let no_text = std::env::args_os().filter(|word| word.to_str().is_none());
+    let named: Vec<_> = no_text.map(|word| format!("`{}`", word.to_string_lossy())).collect();
+    Remark::error(format!("what was typed is not text: {} is not UTF-8", named.join(" or ")))
+        .hint("only names of files and folders may be anything; pipe a prompt in after `iconv -t UTF-8`")
+        .tell();
+    Exit::Usage
 }
 
 /// Tells where a flag belongs that stands before a command.
@@ -143,7 +154,7 @@ fn run(args: Args) -> Exit {
         Command::Completions(completions) => commands::completions::run(&completions),
         Command::Man(man) => commands::man::run(&man),
         Command::Version(version) => commands::version::run(&version, args.home),
-        Command::Continue(wish) => commands::session::go_on(*wish, args.home),
+        Command::Continue(wish) => commands::session::go_on(&wish, args.home),
         Command::Resume(resume) => commands::session::resume(&resume, args.home),
         Command::Session(command) => commands::session::run(&command, args.home),
         Command::Run(run) => commands::run::run(&run, args.home),

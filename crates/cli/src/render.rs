@@ -18,7 +18,7 @@ use crate::harmless::plain;
 use crate::outlet::{Outlet, Way};
 use crate::page;
 use crate::voice::VOICE;
-pub use crate::voice::{Manner, Palette, Told, Tone};
+pub use crate::voice::{Manner, Palette, ToldError, Tone};
 
 /// Says how this process prints. Only the first word counts.
 pub fn set_manner(manner: Manner) {
@@ -49,7 +49,7 @@ pub fn has_colors(stream: &impl IsTerminal) -> bool {
 }
 
 /// Every error that was told, in order.
-pub fn errors_told() -> Vec<Told> {
+pub fn errors_told() -> Vec<ToldError> {
     VOICE.told()
 }
 
@@ -269,22 +269,23 @@ impl Weight {
 }
 
 impl Remark {
-    /// Something worth knowing.
-    pub fn note(text: impl Into<String>) -> Self {
-        Self::new(Weight::Note, text)
+    /// Something worth knowing, in our own words, with commands that work as they are printed.
+    pub fn note(text: impl AsRef<str>) -> Self {
+        Self::quoting(Weight::Note, typed(text.as_ref()))
     }
 
-    /// Something that may be wrong.
-    pub fn warning(text: impl Into<String>) -> Self {
-        Self::new(Weight::Warning, text)
+    /// Something that may be wrong, in our own words.
+    pub fn warning(text: impl AsRef<str>) -> Self {
+        Self::quoting(Weight::Warning, typed(text.as_ref()))
     }
 
-    /// Something that is wrong.
-    pub fn error(text: impl Into<String>) -> Self {
-        Self::new(Weight::Error, text)
+    /// Something that is wrong, in our own words.
+    pub fn error(text: impl AsRef<str>) -> Self {
+        Self::quoting(Weight::Error, typed(text.as_ref()))
     }
 
-    pub fn new(weight: Weight, text: impl Into<String>) -> Self {
+    /// Something in the words of somebody else, or about what they wrote: not a letter of it is changed.
+    pub fn quoting(weight: Weight, text: impl Into<String>) -> Self {
         Self { weight, text: text.into(), excerpt: None, causes: Vec::new(), hint: None, place: None }
     }
 
@@ -292,7 +293,7 @@ impl Remark {
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         let mut texts = causes(error).into_iter();
         let text = texts.next().unwrap_or_default();
-        Self { causes: texts.collect(), ..Self::error(text) }
+        Self { causes: texts.collect(), ..Self::quoting(Weight::Error, text) }
     }
 
     /// With the line of a file that it is about, where there is one.
@@ -328,9 +329,14 @@ impl Remark {
             print_aside(&format!("  hint: {hint}"));
         }
         if weight == Weight::Error {
-            VOICE.remember(Told { error, causes, hint, place });
+            VOICE.remember(ToldError { error, causes, hint, place });
         }
     }
+}
+
+/// One line of our own words beside the answer, with commands that work as they are printed.
+pub fn say_aside(text: &str) {
+    print_aside(&typed(text));
 }
 
 /// A line of something that is told, as it is.
@@ -363,7 +369,7 @@ fn print_aside(line: &str) {
         Some(columns) => page::broken(line, columns),
         None => line.to_owned(),
     };
-    let line = plain(&typed(line)).lines().map(fitting).collect::<Vec<_>>().join("\n");
+    let line = plain(line).lines().map(fitting).collect::<Vec<_>>().join("\n");
     let line = if has_colors(&io::stderr()) { painted(&line) } else { line };
     raw_aside(line + "\n");
 }
@@ -391,7 +397,7 @@ pub fn tokens(read: u64, written: u64) -> String {
 
 /// A turn that failed, and what can be done about it.
 pub fn failure(failure: &Failure) {
-    Remark::error(&failure.message).maybe_hint(failure.hint.clone()).tell();
+    Remark::quoting(Weight::Error, &failure.message).maybe_hint(failure.hint.clone()).tell();
 }
 
 /// Shows messages of hooks on standard error.
@@ -405,7 +411,7 @@ impl DisplaySystem for Stderr {
             MessageLevel::Warning => Weight::Warning,
             MessageLevel::Error => Weight::Error,
         };
-        Remark::new(weight, format!("{} ({})", message.message, message.source)).tell();
+        Remark::quoting(weight, format!("{} ({})", message.message, message.source)).tell();
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Voice {
     /// Whether something was printed that nobody reads any more.
     unread: AtomicBool,
     /// The errors that were told, for the summary that programs read.
-    told: Mutex<Vec<Told>>,
+    told: Mutex<Vec<ToldError>>,
 }
 
 /// How much is told beside the answer.
@@ -69,7 +69,7 @@ pub struct Manner {
 
 /// An error that was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ToldError {
     pub error: String,
     pub causes: Vec<String>,
     pub hint: Option<String>,
@@ -117,12 +117,12 @@ impl Voice {
     }
 
     /// Remembers an error that is told.
-    pub fn remember(&self, told: Told) {
+    pub fn remember(&self, told: ToldError) {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
     }
 
     /// Every error that was told, in order.
-    pub fn told(&self) -> Vec<Told> {
+    pub fn told(&self) -> Vec<ToldError> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

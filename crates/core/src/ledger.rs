@@ -50,9 +50,10 @@ impl LimitReached {
             self.spent_by.iter().take(3).map(|(who, much)| format!("{who} {}", self.amount(*much))).collect();
         let by =
             if spenders.is_empty() { String::new() } else { format!(" (spent by {})", spenders.join(", ")) };
+        let units = self.unit.to_string();
+        let unit = if self.limit == 1 { units.strip_suffix('s').unwrap_or(&units) } else { &units };
         format!(
-            "limit of {limit} {} reached in session `{}`: {used} used{by}, `{}` asked for {} more",
-            self.unit,
+            "limit of {limit} {unit} reached in session `{}`: {used} used{by}, `{}` asked for {} more",
             self.session_id,
             self.asked_by,
             self.amount(self.asked)

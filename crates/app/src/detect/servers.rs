@@ -9,9 +9,9 @@ use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
 use amplifier_protocol::mount_plan::ModuleSpec;
 use amplifier_protocol::provider::{ModelInfo, ProviderInfo};
 use serde_json::{Value, json};
-use url::Url;
 
 use super::{Detected, Looked, Tape, patience};
+use crate::connect::fit;
 use crate::env::{self, Environment};
 
 const USUAL_OLLAMA: &str = "127.0.0.1:11434";
@@ -89,10 +89,18 @@ pub(super) async fn look(places: &Places, environment: &Environment) -> Result<V
     Ok([vllm?, Some(ollama?), Some(llama_cpp?)].into_iter().flatten().collect())
 }
 
-/// An address as people write it, as a URL.
+/// An address as people write it, as a URL. A port alone means this machine, as Ollama reads it.
 fn url(place: &str) -> String {
     let place = place.trim().trim_end_matches('/');
-    if place.contains("://") { place.to_owned() } else { format!("http://{place}") }
+    let place = if place.contains("://") { place.to_owned() } else { format!("http://{place}") };
+    place.replace("://:", "://127.0.0.1:")
+}
+
+/// Why a place that somebody names for a server cannot be one.
+fn unfit(place: &str, variable: &str) -> Option<String> {
+    let unfit = fit::address(place).err()?;
+    let cure = if place.contains("://") { "" } else { ": begin it with `http://`" };
+    Some(format!("`{variable}`: {unfit}{cure}"))
 }
 
 async fn ask(
@@ -102,9 +110,9 @@ async fn ask(
 ) -> Result<Server, Box<OpenError>> {
     let Candidate { name, module, place, variable } = candidate;
     let module = ModuleId::fixed(module);
-    if let Err(error) = Url::parse(&place) {
-        let found = Err(format!("`{variable}` leads to `{place}`, which is no address: {error}"));
-        return Ok(Server { name, module, info: ProviderInfo::default(), found, is_broken: true });
+    if let Some(reason) = unfit(&place, variable) {
+        let (info, found) = (ProviderInfo::default(), Err(reason));
+        return Ok(Server { name, module, info, found, is_broken: true });
     }
     let mut hasty = ModuleSpec::new(module.clone());
     let config = patience(places.patience).into_iter().chain([("base_url", json!(place))]);

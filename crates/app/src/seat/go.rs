@@ -6,8 +6,8 @@ use amplifier_core::cancel::CancelToken;
 use amplifier_core::canonical::{PlanHash, plan_hash};
 
 use super::wants::Wants;
-use super::{Ending, Ground, Move, Seat, cleaned_up, forget};
-use crate::open::{AppError, Keeps, OpenSession, Which};
+use super::{Ending, Ground, Move, Seat};
+use crate::open::{self, AppError, Keeps, OpenSession, Which};
 use crate::start::{Parts, Start};
 use crate::turns::TurnWatch;
 
@@ -79,7 +79,7 @@ impl Seat {
         let old = self.opened.session.coordinator().plan().clone();
         let leaves = !matches!(&to.which, Which::Resume(id, _) if *id == back);
         let is_empty = self.is_empty();
-        let mut problems = cleaned_up(&self.opened.session).await;
+        let mut problems = self.opened.let_go().await;
         // Only one may write to a session: the old one lets go first.
         drop(self.opened);
         let before = if leaves { None } else { plan_hash(&old).ok() };
@@ -116,7 +116,7 @@ impl Seat {
         self.opened = opened;
         if outcome.is_ok() && leaves {
             self.is_new = false;
-            problems.extend(is_empty.then(|| forget(self.ground.access.home.clone(), &back)).flatten());
+            problems.extend(is_empty.then(|| open::forget(self.ground.access.home.clone(), &back)).flatten());
         }
         self.modes.guard(&self.opened.session);
         Ok((self, Arrival { outcome, problems }))
@@ -178,7 +178,7 @@ async fn met<S>(
     match wants.are_met(&opened) {
         Ok(()) => Ok(opened),
         Err(reason) => {
-            problems.extend(cleaned_up(&opened.session).await);
+            problems.extend(opened.let_go().await);
             Err(Unopened::Unwanted(reason))
         }
     }

@@ -10,7 +10,6 @@ use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_sources::fetch::Freshness;
 
 use crate::choice::{Choice, ChoiceError, Chosen};
-use crate::files::is_handed_over;
 use crate::library::Access;
 use crate::prepare::PrepareOptions;
 use crate::profiles::{self, ProfileFault};
@@ -78,11 +77,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// environment afterwards, as after every look at a plan.
 async fn drift(origin: &SessionOrigin, kept: &PromptParts, access: &Access) -> Drift {
     let Some(then) = &origin.plan_hash else { return Drift::Unknown };
-    // What was piped in then is not there any more.
-    if origin.kind == OriginKind::Plan && is_handed_over(Path::new(&origin.reference)) {
-        return Drift::Unknown;
-    }
-    let (plan, parts) = match given_now(origin, access).await {
+    let Some(choice) = Choice::named(origin.kind, origin.reference.clone()) else { return Drift::Unknown };
+    let (plan, parts) = match given_now(&choice, access).await {
         Err(reason) => return Drift::Gone(reason),
         Ok(given) => given,
     };
@@ -95,27 +91,19 @@ async fn drift(origin: &SessionOrigin, kept: &PromptParts, access: &Access) -> D
 }
 
 /// The plan of an origin, and what it says where it can say something.
-async fn given_now(
-    origin: &SessionOrigin,
-    access: &Access,
-) -> Result<(MountPlan, Option<PromptParts>), String> {
-    let chosen = chosen_now(origin, access).await;
+async fn given_now(choice: &Choice, access: &Access) -> Result<(MountPlan, Option<PromptParts>), String> {
+    let chosen = chosen_now(choice, access).await;
     let given = chosen.and_then(|chosen| Ok((chosen.plan()?, chosen.prompt()?)));
     given.map_err(|error| told(&error))
 }
 
-async fn chosen_now(origin: &SessionOrigin, access: &Access) -> Result<Chosen, ChoiceError> {
-    let reference = origin.reference.clone();
-    let choice = match origin.kind {
-        OriginKind::Plan => Choice::Plan(reference.into()),
-        OriginKind::Bundle => Choice::Bundle(reference),
-        // As it was last compiled.
-        OriginKind::Profile => {
-            let id = reference.parse().map_err(ProfileFault::from)?;
-            return Ok(Chosen::Profile(Box::new(profiles::compiled_profile(&id, access)?)));
-        }
+async fn chosen_now(choice: &Choice, access: &Access) -> Result<Chosen, ChoiceError> {
+    let Choice::Profile(id) = choice else {
+        return Chosen::find(choice, access, PrepareOptions::default()).await;
     };
-    Chosen::find(&choice, access, PrepareOptions::default()).await
+    // As it was last compiled.
+    let id = id.parse().map_err(ProfileFault::from)?;
+    Ok(Chosen::Profile(Box::new(profiles::compiled_profile(&id, access)?)))
 }
 
 /// The first line says enough.

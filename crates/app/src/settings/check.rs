@@ -1,6 +1,8 @@
 //! Whether a settings file says what settings can say. A key nobody knows is a warning with the nearest one; a value that
 //! cannot be meant is an error, since doing something else in silence would be worse.
 
+use std::time::Duration;
+
 use amplifier_bundle::node::{Mapping, Node, NodeValue};
 use amplifier_bundle::notice::{Code, Notice, closest, quoted};
 use amplifier_core::redact::{names_a_secret, redact_text};
@@ -73,7 +75,11 @@ pub(super) fn value(node: &Node, path: &str, shape: Shape, notices: &mut Vec<Not
         Shape::Text => node.spelled().is_some_and(|text| !text.trim().is_empty()),
         Shape::Choice(words) => node.spelled().is_some_and(|text| words.contains(&text)),
         Shape::Dollars => number.is_some_and(|number| number >= 0.0),
-        Shape::Seconds => number.is_some_and(|number| number > 0.0),
+        Shape::Seconds => {
+            let time = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
+            // Neither less than can be measured nor more than can be waited for.
+            time.is_some_and(|time| !time.is_zero())
+        }
         Shape::Count => number.is_some_and(|number| number >= 1.0 && number.fract() == 0.0),
         Shape::Texts => node.as_list().is_some_and(|items| items.iter().all(|item| item.spelled().is_some())),
         Shape::Named => {

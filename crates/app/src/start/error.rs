@@ -102,9 +102,3 @@ impl Error for NoProvider {
         self.fault.source()
     }
 }
-
-impl From<ProviderFault> for StartError {
-    fn from(fault: ProviderFault) -> Self {
-        Self::Provider(NoProvider { fault, keys: Vec::new() })
-    }
-}

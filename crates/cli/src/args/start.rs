@@ -138,10 +138,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, seconds) = unit.unwrap_or((text, 1.0));
     let wrong = || format!("`{text}` is no time; write seconds, or such as 90s, 5m or 1h");
     let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-    if number <= 0.0 {
+    if number < 0.0 {
         return Err(TOO_LITTLE.to_owned());
     }
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
+    // A number above 0 may be less than can be measured.
+    match Duration::try_from_secs_f64(number * seconds) {
+        Ok(time) if time.is_zero() => Err(TOO_LITTLE.to_owned()),
+        Ok(time) => Ok(time),
+        Err(_) => Err(wrong()),
+    }
 }
 
 #[cfg(test)]
@@ -155,7 +160,7 @@ mod tests {
         {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "soon", "-1", "0", "5d", "nan", "1e400"] {
+        for text in ["", "soon", "-1", "0", "-0", "1e-10", "5d", "nan", "1e400"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

@@ -27,8 +27,7 @@ use super::approve::{Approver, Asked};
 use super::complete::Known;
 use super::screen::Face;
 use super::tap::{Seen, Tap};
-use crate::args::StartArgs;
-use crate::commands::start;
+use crate::commands::start::{self, Terms};
 use crate::exit::Exit;
 use crate::render;
 use crate::stop::{Stop, Stops};
@@ -78,7 +77,7 @@ impl Seat {
     /// Finds out what the session is made of and opens it, unless something asks to stop first; what went wrong has been
     /// told.
     pub async fn take(
-        args: &StartArgs,
+        terms: &Terms,
         resumed: Option<SessionId>,
         access: Access,
         face: Face,
@@ -89,15 +88,15 @@ impl Seat {
         let approver = Approver { questions: asked_by, folder: access.base.clone() };
         let person = (face != Face::Pipe).then(|| Arc::new(approver) as Arc<dyn Asker>);
         let display: Arc<dyn DisplaySystem> = Arc::new(Notices(seen_by.clone()));
-        let approvals = Arc::new(start::approvals(args.approve, &access, person, Arc::clone(&display)));
-        let (wish, tap) = (start::wish(args), Arc::new(Tap(seen_by)));
+        let approvals = Arc::new(start::approvals(terms.approve, &access, person, Arc::clone(&display)));
+        let (wish, tap) = (terms.wish.clone(), Arc::new(Tap(seen_by)));
         let ground = Ground { access: access.clone(), wish, approvals, display, tap };
         let cancel = access.cancel.clone();
         let refused = |stop: Stop| {
             render::note(&format!("error: {}", stop.reason()));
             stop.exit()
         };
-        let found = start::find(args, resumed, access);
+        let found = start::find(&terms.wish, resumed, access);
         let start = stops.unless_stopped(found, &cancel).await.map_err(refused)??;
         let before = start.before.clone();
         let taking = seat::Seat::take(start, ground);

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::load;
 use crate::args::{AddArgs, BundleCommand, Form, ListArgs, NameArgs};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 mod choose;
 mod look;
@@ -53,12 +53,9 @@ async fn add(args: &AddArgs, access: &Access) -> Exit {
                 false => format!("`{name}` is registered; `amplifier bundle use {name}` puts it in use"),
             });
             if shelf::has(&name) {
-                render::note(&format!(
-                    "warning: `{name}` is also built in; from now on the name means this one"
-                ));
-                render::note(&format!(
-                    "  hint: `amplifier bundle remove {name}` brings the built-in one back"
-                ));
+                Remark::warning(format!("`{name}` is also built in; from now on the name means this one"))
+                    .hint(format!("`amplifier bundle remove {name}` brings the built-in one back"))
+                    .tell();
             }
             Exit::Success
         }
@@ -109,8 +106,9 @@ fn remove(args: &NameArgs, access: &Access) -> Exit {
             Exit::Success
         }
         Err(RegistryError::Unknown { name }) if shelf::has(&name) => {
-            render::note(&format!("error: `{name}` is built in and cannot be removed"));
-            render::note("  hint: `amplifier bundle use NAME` puts another one in use");
+            Remark::error(format!("`{name}` is built in and cannot be removed"))
+                .hint("`amplifier bundle use NAME` puts another one in use")
+                .tell();
             Exit::Usage
         }
         Err(error) => refuse(&error),

@@ -74,7 +74,7 @@ fn verify(cache: &Cache, args: &CacheArgs) -> Result<Exit, amplifier_app::FetchE
             verdict.problems.iter().for_each(|problem| render::out(&format!("         {problem}")));
         }
         if !is_well {
-            render::note(
+            render::say_aside(
                 "hint: `amplifier cache clear KEY` removes an entry; it is fetched again when it is wanted",
             );
         }

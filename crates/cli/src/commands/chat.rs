@@ -7,11 +7,11 @@ use amplifier_app::sessions::resolve;
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 
-use super::load;
-use crate::args::{ChatArgs, StartArgs};
+use super::start::Terms;
+use super::{load, session};
+use crate::args::ChatArgs;
 use crate::chat::{self, Past};
 use crate::exit::Exit;
-use crate::render;
 
 /// `amplifier chat`, also of a session that exists.
 pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
@@ -21,15 +21,12 @@ pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
     };
     let store = SessionStore::new(access.home.clone());
     match args.resume.as_ref().map(|text| resolve(&store, text)).transpose() {
-        Ok(resumed) => open(&args.start, resumed, access, Past::Shown),
-        Err(error) => {
-            render::error(&error, error.hint().as_deref());
-            if error.is_usage() { Exit::Usage } else { Exit::Failure }
-        }
+        Ok(resumed) => open(&Terms::of(&args.start), resumed, access, Past::Shown),
+        Err(error) => session::refuse(&error, &store),
     }
 }
 
 /// Opens the chat, with a new session or with one that exists.
-pub fn open(start: &StartArgs, resumed: Option<SessionId>, access: Access, past: Past) -> Exit {
-    load::block_on(chat::run(start, resumed, access, past))
+pub fn open(terms: &Terms, resumed: Option<SessionId>, access: Access, past: Past) -> Exit {
+    load::block_on(chat::run(terms, resumed, access, past))
 }

@@ -34,7 +34,7 @@ pub fn run(args: &DoctorArgs, home: Option<PathBuf>) -> Exit {
         patience: PATIENCE,
     };
     load::block_on(async {
-        let findings = doctor::examine(&patient, &Waiting).await;
+        let findings: Vec<_> = doctor::examine(&patient, &Waiting).await.into_iter().map(typed).collect();
         let is_well = doctor::is_well(&findings);
         match args.output {
             Form::Json => render::json(&json!({ "passed": is_well, "findings": findings })),
@@ -53,12 +53,17 @@ impl Watcher for Waiting {
     }
 }
 
+/// With a cure that works as it is printed, for people and programs.
+fn typed(finding: Finding) -> Finding {
+    Finding { cure: finding.cure.map(|cure| render::typed(&cure).into_owned()), ..finding }
+}
+
 fn tell(findings: &[Finding]) {
     for finding in findings {
         let head = format!("{:8}{}", finding.level.name(), finding.check.name());
         render::out(&render::entry(&head, &finding.message, FINDINGS));
         if let Some(cure) = &finding.cure {
-            render::out(&render::below(&render::typed(&format!("cure: {cure}")), FINDINGS));
+            render::out(&render::below(&format!("cure: {cure}"), FINDINGS));
         }
     }
     let number = |level: Level| findings.iter().filter(|finding| finding.level == level).count();

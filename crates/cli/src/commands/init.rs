@@ -20,7 +20,7 @@ use super::provider::{self, connect};
 use crate::args::{Form, InitArgs};
 use crate::exit::Exit;
 use crate::question;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// What works where nothing was found; `init` itself takes no name.
 const NOTHING_FOUND: &str = "set one of these variables or start a server, then try again; `amplifier init` without `--yes` asks, \
@@ -42,8 +42,9 @@ pub fn run(args: &InitArgs, home: Option<PathBuf>) -> Exit {
         Err(exit) => return exit,
     };
     if !args.yes && !question::is_somebody_there() {
-        render::note("error: `amplifier init` asks questions, and nobody is there to answer");
-        render::note("  hint: `amplifier init --yes` takes the provider that is found here");
+        Remark::error("`amplifier init` asks questions, and nobody is there to answer")
+            .hint("`amplifier init --yes` takes the provider that is found here")
+            .tell();
         return Exit::Usage;
     }
     let trial = if args.no_test { Trial::Never } else { Trial::Once };
@@ -112,18 +113,19 @@ async fn told_of_old(access: &Access) -> Option<Exit> {
     }
     let (entry, lack) = lacking?;
     let (name, place) = (entry.name(), &entry.place);
-    render::note(&format!("error: `{name}` is in the settings already and cannot be used: {lack} ({place})"));
     let set = lack.variable().map(|variable| format!("set `{variable}`; ")).unwrap_or_default();
-    render::note(&format!(
-        "  hint: {set}`amplifier init` without `--yes` asks for what is missing; `amplifier provider remove {name}` takes it out"
-    ));
+    Remark::error(format!("`{name}` is in the settings already and cannot be used: {lack} ({place})"))
+        .hint(format!(
+            "{set}`amplifier init` without `--yes` asks for what is missing; `amplifier provider remove {name}` takes it out"
+        ))
+        .tell();
     Some(Exit::Usage)
 }
 
 fn finish(connection: &Connection, place: Option<KeyPlace>, scope: Scope, access: &Access) -> Exit {
     let exit = connect::keep(connection, place, scope, access);
     if exit == Exit::Success {
-        render::note("try it: `amplifier run \"What is in this folder?\"`");
+        render::say_aside("try it: `amplifier run \"What is in this folder?\"`");
     }
     exit
 }

@@ -228,7 +228,8 @@ pub fn tell_notice(notice: &Notice) {
 
 /// A notice with its weight, on one line, and the advice on another.
 pub fn line(notice: &Notice) -> String {
-    let hint = notice.hint.as_ref().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
+    let hint =
+        notice.hint.as_ref().map(|hint| format!("\n  hint: {}", render::typed(hint))).unwrap_or_default();
     format!("{}: {notice}{hint}", weight(notice.severity).label())
 }
 

@@ -8,7 +8,7 @@ use clap_mangen::Man;
 
 use crate::args::{Args, ManArgs};
 use crate::exit::Exit;
-use crate::render::{self, Remark};
+use crate::render::{self, Remark, Weight};
 
 /// What the page of the program says beside its flags.
 const EXIT_STATUS: [(&str, &str); 8] = [
@@ -52,8 +52,12 @@ pub fn run(args: &ManArgs) -> Exit {
         None => match find(&command, &args.command) {
             Some(found) => print(found),
             None => {
-                render::note(&format!("error: there is no command `amplifier {}`", args.command.join(" ")));
-                render::note("  hint: `amplifier --help` lists the commands");
+                Remark::quoting(
+                    Weight::Error,
+                    format!("there is no command `amplifier {}`", args.command.join(" ")),
+                )
+                .hint("`amplifier --help` lists the commands")
+                .tell();
                 return Exit::Usage;
             }
         },

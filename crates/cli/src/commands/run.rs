@@ -6,15 +6,12 @@ use std::sync::Arc;
 use amplifier_app::approval::Asker;
 use amplifier_app::env;
 use amplifier_app::failure::{self, Doors};
-use amplifier_app::files::is_standard_input;
 use amplifier_app::library::Access;
-use amplifier_app::open::{AppError, OpenSession, RecordTap, Which};
-use amplifier_app::start::{Ports, Start};
+use amplifier_app::open::{self, AppError, OpenSession, RecordTap, Which};
+use amplifier_app::start::{Ports, Start, Wish};
 use amplifier_app::store::SessionStore;
 use amplifier_app::turns::{self, Taps, TurnWatch};
-use amplifier_app::{
-    CancelLevel, DisplaySystem, ExecuteError, Prompt, Speaker, chain, prompt, sessions, telling,
-};
+use amplifier_app::{CancelLevel, DisplaySystem, ExecuteError, Prompt, Speaker, prompt, telling};
 use amplifier_protocol::ids::SessionId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -35,11 +32,11 @@ use crate::stop::Stop;
 
 /// `amplifier run`.
 pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
-    answer_with(&args.ask, args.resume.as_deref(), load::access(home))
+    answer_with(&args.ask, start::wish(&args.ask.start), args.resume.as_deref(), load::access(home))
 }
 
 /// The same with settings that were read already, or with why they cannot be used.
-pub fn answer_with(args: &AskArgs, resume: Option<&str>, access: Result<Access, Exit>) -> Exit {
+pub fn answer_with(args: &AskArgs, wish: Wish, resume: Option<&str>, access: Result<Access, Exit>) -> Exit {
     let args = Arc::new(args.clone());
     let told = Arc::clone(&args);
     attend(
@@ -47,7 +44,7 @@ pub fn answer_with(args: &AskArgs, resume: Option<&str>, access: Result<Access, 
         move |stop| tell_stop(stop, &told, None),
         async |attendant| {
             let begun = match access {
-                Ok(access) => begin(&args, resume, access, attendant).await,
+                Ok(access) => begin(&args, wish, resume, access, attendant).await,
                 Err(exit) => Err(exit),
             };
             let exit = match begun {
@@ -82,7 +79,8 @@ enum What {
 
 /// Reads what is asked and finds out with what it is answered.
 async fn begin(
-    args: &Arc<AskArgs>,
+    args: &AskArgs,
+    wish: Wish,
     resume: Option<&str>,
     access: Access,
     attendant: &mut Attendant,
@@ -97,11 +95,10 @@ async fn begin(
     }
     let asked = match args.go_on {
         true => None,
-        false => Some(read_input(args, attendant).await?),
+        false => Some(read_input(args, &wish, attendant).await?),
     };
     let (cancel, store) = (access.cancel.clone(), SessionStore::new(access.home.clone()));
-    let wish = Arc::clone(args);
-    let found = async move { start::find(&wish.start, resumed, access).await };
+    let found = async move { start::find(&wish, resumed, access).await };
     let start = attendant.unless_cancelled(found, &cancel).await??;
     let what = match (asked, &start.which) {
         (None, Which::Resume(id, _)) if is_finished(&store, id)? => What::Nothing(id.clone()),
@@ -111,9 +108,11 @@ async fn begin(
 }
 
 /// What is asked. Who waits for the end of standard input is not kept waiting when the time is up.
-async fn read_input(args: &AskArgs, attendant: &mut Attendant) -> Result<Asked, Exit> {
-    let is_plan = args.start.choice.plan.as_deref().is_some_and(is_standard_input);
-    let owner = if is_plan { StandardInput::Other } else { StandardInput::Asker };
+async fn read_input(args: &AskArgs, wish: &Wish, attendant: &mut Attendant) -> Result<Asked, Exit> {
+    let owner = match wish.choice.takes_standard_input() {
+        true => StandardInput::Other,
+        false => StandardInput::Asker,
+    };
     let read = input::read(args.prompt.clone(), owner);
     attendant.unless_stopped(read).await?.map_err(|error| {
         render::error(&error, error.hint());
@@ -162,8 +161,7 @@ async fn answer(
     let ports = Ports { approval: Some(approval), display: Some(display), tap: Some(Arc::new(tap)) };
     let cancel = start.access.cancel.clone();
     let (settings, before) = (Arc::clone(&start.access.settings), start.before.clone());
-    let (store, is_new) =
-        (SessionStore::new(start.access.home.clone()), matches!(start.which, Which::New(_)));
+    let (home, is_new) = (start.access.home.clone(), matches!(start.which, Which::New(_)));
     let opened = match attendant.unless_cancelled(start.open(ports), &cancel).await? {
         Ok(opened) => Arc::new(opened),
         Err(error) => return Err(start::refuse_to_open(&error)),
@@ -175,7 +173,7 @@ async fn answer(
     let (result, stopped) = turn.take(attendant).await?;
     let (result, watch) = (result.as_ref(), watch.as_ref());
     // A turn that could not begin leaves nothing to go on with.
-    let is_silent = is_new && opened.session.coordinator().turn() == 0;
+    let is_silent = is_new && opened.is_silent();
     let kept = Some(opened.session.id()).filter(|_| !is_silent);
     let ended = report::Ended { opened: &opened, watch, doors: &doors, result, stopped, is_shown, kept };
     let exit = ended.exit();
@@ -185,19 +183,12 @@ async fn answer(
     ended.print(args.output, exit);
     ended.tell_costs(&args.start, began.elapsed());
     if is_silent {
-        forget(opened, &store);
+        let id = opened.session.id().clone();
+        // The lease goes with it.
+        drop(opened);
+        open::forget(home, &id).into_iter().for_each(|problem| Remark::warning(problem).tell());
     }
     Ok(exit)
-}
-
-/// Removes a session in which nothing was said.
-fn forget(opened: Arc<OpenSession>, store: &SessionStore) {
-    let id = opened.session.id().clone();
-    // The lease goes with it.
-    drop(opened);
-    if let Err(error) = sessions::delete(store, &[id]) {
-        Remark::warning(chain(&error)).tell();
-    }
 }
 
 /// A turn that is to be taken.
@@ -335,13 +326,7 @@ async fn converse(
     aside: Aside,
 ) -> Result<String, ExecuteError> {
     let result = opened.session.execute(prompt_of(&opened, asked, &aside).await).await;
-    for failed in &opened.session.cleanup().await.failed {
-        aside.tell(Remark::warning(format!("cleanup of {failed}")));
-    }
-    if let Err(error) = opened.update_views().await {
-        let told = format!("{error}; the journal is complete, and the views are rebuilt from it");
-        aside.tell(Remark::warning(told));
-    }
+    opened.finish().await.into_iter().for_each(|problem| aside.tell(Remark::warning(problem)));
     result
 }
 

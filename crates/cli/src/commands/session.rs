@@ -92,9 +92,10 @@ fn tell_unread(unread: &[Unread]) {
         warn(&format!("session `{id}` cannot be read"), error);
     }
     if let more @ 1.. = unread.len().saturating_sub(UNREAD) {
-        render::note(&format!(
-            "warning: {more} more cannot be read; `amplifier session list --output json` names them all"
-        ));
+        Remark::warning(format!(
+            "{more} more cannot be read; `amplifier session list --output json` names them all"
+        ))
+        .tell();
     }
 }
 
@@ -285,7 +286,7 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
         Form::Text => {
             render::out(&forked.id.to_string());
             let (shared, fork) = (count(forked.turn, "turn"), &forked.id);
-            render::note(&format!(
+            render::say_aside(&format!(
                 "it shares {shared} with `{id}`; `amplifier resume {fork}` goes on with it"
             ));
         }
@@ -301,7 +302,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     tell_stale(done.stale.as_deref());
     render::out(&format!("the conversation is at the end of turn {} and has {messages}", done.to));
     if done.from != done.to {
-        render::note(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
+        render::say_aside(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
     }
     if !args.files {
         return Ok(Exit::Success);

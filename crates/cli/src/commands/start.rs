@@ -20,6 +20,19 @@ use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
 use crate::render::{self, Remark, Tone};
 
+/// What a session is started with: what is wished for, and what is answered when a tool needs permission.
+pub struct Terms {
+    pub wish: Wish,
+    pub approve: Option<Approve>,
+}
+
+impl Terms {
+    /// What the flags say.
+    pub fn of(args: &StartArgs) -> Self {
+        Self { wish: wish(args), approve: args.approve }
+    }
+}
+
 /// What the flags ask for.
 pub fn wish(args: &StartArgs) -> Wish {
     Wish {
@@ -35,8 +48,8 @@ pub fn wish(args: &StartArgs) -> Wish {
 }
 
 /// Finds out what a session is opened with; what is worth telling and what went wrong has been told.
-pub async fn find(args: &StartArgs, resumed: Option<SessionId>, access: Access) -> Result<Start, Exit> {
-    let found = start::find(&wish(args), resumed.as_ref(), access.clone(), &tell).await;
+pub async fn find(wish: &Wish, resumed: Option<SessionId>, access: Access) -> Result<Start, Exit> {
+    let found = start::find(wish, resumed.as_ref(), access.clone(), &tell).await;
     found.map_err(|error| refuse(&error, &access))
 }
 
@@ -45,7 +58,7 @@ pub fn tell(told: Told) {
     if let Told::Check(line) = &told {
         return render::aside(line);
     }
-    Remark::new(load::weight(told.severity()), told.to_string()).maybe_hint(told.hint()).tell();
+    Remark::quoting(load::weight(told.severity()), told.to_string()).maybe_hint(told.hint()).tell();
     if let Told::Demo(nothing) = &told {
         let missed = nothing.missed.iter();
         missed.for_each(|missed| render::detail(&format!("  {}: {}", missed.what, missed.reason)));
@@ -152,7 +165,7 @@ fn tell_load(entries: &[LoadEntry]) {
     for entry in entries.iter().filter(|entry| !is_well(entry)) {
         render::note(&format!("  {entry}"));
         if let Some(cure) = failure::cure(entry) {
-            render::note(&format!("    hint: {cure}"));
+            render::say_aside(&format!("    hint: {cure}"));
         }
     }
     match entries.iter().filter(|entry| is_well(entry)).count() {

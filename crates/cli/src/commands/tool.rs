@@ -51,7 +51,7 @@ async fn toolbox(choice: &PlanChoice, access: &Access) -> Result<Toolbox, Exit> 
         render::error(&error, None);
         Exit::Failure
     })?;
-    toolbox.missing.iter().for_each(|missing| Remark::warning(missing.to_string()).tell());
+    toolbox.missing.iter().for_each(|missing| Remark::warning(missing).tell());
     Ok(toolbox)
 }
 

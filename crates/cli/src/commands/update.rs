@@ -8,15 +8,16 @@ use serde_json::json;
 use super::load;
 use crate::args::{Form, UpdateCheckArgs};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// `amplifier update --check`.
 pub fn run(args: &UpdateCheckArgs, home: Option<PathBuf>) -> Exit {
     if !args.check {
-        render::note("error: `amplifier update` only looks, with `--check`");
-        render::note(
-            "  hint: `amplifier bundle update` brings what is new in bundles, `amplifier collection sync --refresh` in collections",
-        );
+        Remark::error("`amplifier update` only looks, with `--check`")
+            .hint(
+                "`amplifier bundle update` brings what is new in bundles, `amplifier collection sync --refresh` in collections",
+            )
+            .tell();
         return Exit::Usage;
     }
     let access = match load::access(home) {
@@ -61,8 +62,9 @@ fn tell(news: &[News]) {
         let what = format!("{} {}", news.kind.name(), news.name);
         match (&news.problem, news.changes.is_empty()) {
             (Some(problem), _) => {
-                let hint = news.hint.as_ref().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
-                render::note(&format!("error: {what}: cannot be told: {problem}{hint}"));
+                Remark::error(format!("{what}: cannot be told: {problem}"))
+                    .maybe_hint(news.hint.clone())
+                    .tell();
             }
             (None, true) => render::out(&format!("{what}: nothing is new")),
             (None, false) => render::say(&format!("{what}: `{}` brings what is new", news.command)),

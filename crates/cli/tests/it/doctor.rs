@@ -124,6 +124,10 @@ fn a_bundle_that_is_not_there_and_a_model_that_is_not_connected_have_cures() {
     assert!(found.starts_with("problem `nope`") && found.contains("settings.yaml:2:11"), "{found}");
     assert!(found.contains("`amplifier bundle use NAME`"), "{found}");
     assert!(found.contains("`amplifier config unset bundle.active`"), "{found}");
+    let home = desk.home().display().to_string();
+    let cures = desk.amplifier(&["--home", &home, "doctor", "--offline", "--output", "json"]).stdout;
+    assert!(cures.contains(&format!("`amplifier --home {home} bundle use NAME`")), "{cures}");
+    assert!(!cures.contains("`amplifier bundle"), "{cures}");
     let found = &told(&desk, "servers")[0];
     assert!(
         found.starts_with("warning no model is connected") && found.contains("`amplifier init`"),

@@ -223,7 +223,7 @@ fn a_step_limit_ends_the_turn_with_exit_3_and_says_who_spent() {
     let ran = desk.amplifier(&["run", "--plan", "a.json", "read"]);
     assert_eq!(ran.code, 3, "{}", ran.seen());
     assert!(
-        ran.stderr.contains("limit of 1 steps") && ran.stderr.contains("provider-mock"),
+        ran.stderr.contains("limit of 1 step reached") && ran.stderr.contains("provider-mock"),
         "{}",
         ran.stderr
     );

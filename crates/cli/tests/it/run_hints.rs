@@ -128,6 +128,9 @@ fn a_config_that_does_not_fit_is_a_matter_of_configuration() {
         let once = format!("module `{module}` rejected its config at ");
         let report = ran.stderr.matches(&format!("{module}` did not load")).count();
         assert!(ran.stderr.contains(&once) && report <= 2, "{}", ran.seen());
+        // However it is asked.
+        let piped = desk.amplifier_with_input(&["--plan", file], b"hi\n");
+        assert_eq!(piped.code, 2, "{}", piped.seen());
     }
     assert!(desk.sessions().is_empty());
 }
@@ -135,11 +138,14 @@ fn a_config_that_does_not_fit_is_a_matter_of_configuration() {
 #[test]
 fn an_address_that_is_none_is_told_with_its_variable_and_does_not_become_the_demo() {
     let desk = Desk::new();
-    let cases: [&[(&str, &str)]; 5] = [
+    let cases: [&[(&str, &str)]; 8] = [
         &[("CHAT_COMPLETIONS_BASE_URL", "nonsense")],
         &[("OPENAI_BASE_URL", "ftp://x"), ("OPENAI_API_KEY", "sk-12345678")],
         &[("OLLAMA_HOST", "http://[")],
+        &[("OLLAMA_HOST", "ftp://x")],
         &[("VLLM_BASE_URL", "nonsense")],
+        &[("VLLM_BASE_URL", "localhost:8000/v1")],
+        &[("VLLM_BASE_URL", "ftp://x/v1")],
         &[("LLAMA_CPP_HOST", "http://[")],
     ];
     for variables in cases {
@@ -153,6 +159,8 @@ fn an_address_that_is_none_is_told_with_its_variable_and_does_not_become_the_dem
         );
     }
     assert!(desk.sessions().is_empty());
+    let ran = with(&desk, &[("VLLM_BASE_URL", "localhost:8000/v1")], &["run", "hi"]);
+    assert!(ran.stderr.contains(": begin it with `http://`"), "{}", ran.seen());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -143,6 +143,32 @@ fn a_question_stands_alone_and_the_turn_goes_on_below_it() {
 }
 
 #[test]
+fn a_question_shows_what_runs_to_the_letter_also_with_a_home_of_its_own() {
+    let desk = Desk::new();
+    let command = "echo '`amplifier run`'";
+    let calls = json!([{"name": "write_file", "arguments": {"file_path": "new.txt", "content": "ask `amplifier run`\n"}},
+        {"name": "bash", "arguments": {"command": command}}]);
+    let mut asks = plan(json!({"responses": [{"tool_calls": calls}, "Done."]}));
+    asks["hooks"] = json!([{"module": "hooks-approval"}]);
+    asks["tools"] = json!([{"module": "tool-filesystem"}, {"module": "tool-bash"}]);
+    desk.plan("a.json", &asks);
+    let args = ["--home", "x", "run", "-v", "--plan", "a.json", "hi"];
+    let mut terminal = Terminal::open(&desk, &args, (120, 40), TERM);
+    for _ in 0..2 {
+        terminal.sees("[y] once");
+        let asked = terminal.screen().matches("[y] once").count();
+        terminal.types("n\r");
+        terminal.until("the answer was taken", |screen| {
+            screen.matches("[y] once").count() > asked || screen.contains("Done.")
+        });
+    }
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    let screen = terminal.screen();
+    assert!(screen.contains("+ask `amplifier run`") && screen.contains(command), "{screen}");
+    assert!(!screen.contains("amplifier --home"), "{screen}");
+}
+
+#[test]
 fn what_is_typed_ahead_is_for_the_shell() {
     let desk = Desk::new();
     let (place, go_on) = halting("The first half,\n\n", "and the second.");

@@ -124,6 +124,8 @@ fn nothing_and_no_such_session_are_told_with_a_way_on() {
         let mut lines: Vec<_> = ran.seen().lines().map(str::to_owned).collect();
         lines.sort();
         assert_snapshot!("ambiguous", lines.join("\n"));
+        let chat = desk.amplifier(&["chat", "--resume", "0"]);
+        assert_eq!((chat.code, chat.stderr), (ran.code, ran.stderr));
     });
 }
 

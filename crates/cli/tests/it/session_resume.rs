@@ -77,6 +77,31 @@ fn a_bundle_that_changed_is_told_and_taken_when_asked() {
 }
 
 #[test]
+fn what_was_handed_over_then_is_not_read_again() {
+    let desk = Desk::new();
+    let piped = plan(&json!(["from a pipe"])).to_string();
+    let begun = desk.amplifier_with_input(&["run", "--plan", "/dev/stdin", "hi"], piped.as_bytes());
+    assert_eq!((begun.code, begun.stdout.as_str()), (0, "from a pipe\n"), "{}", begun.seen());
+    let ran = desk.amplifier_with_input(&["continue", "--force-bundle"], b"a prompt and no plan");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "from a pipe\n"), "{}", ran.seen());
+    assert!(ran.stderr.contains("it keeps its plan"), "{}", ran.seen());
+}
+
+#[test]
+fn a_provider_that_cannot_be_used_is_told_with_what_is_wrong_with_the_stored_keys() {
+    let desk = Desk::new();
+    desk.plan("a.json", &plan(&json!(["x"])));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "hi"]));
+    std::fs::write(desk.home().join("keyring.json"), "no list").unwrap();
+    let id = ids(&desk).remove(0);
+    for args in [&["--plan", "a.json"][..], &["--resume", &id]] {
+        let ran = desk.amplifier(&[&["run", "--provider", "openai", "hi"], args].concat());
+        assert_eq!(ran.code, 2, "{}", ran.seen());
+        assert!(ran.stderr.contains("is no list of names"), "{}", ran.seen());
+    }
+}
+
+#[test]
 fn a_bundle_that_says_something_else_is_told_and_so_is_a_session_that_goes_on_elsewhere() {
     let desk = Desk::new();
     let words = |words: &str| format!("{}{words}\n", bundle("answer"));

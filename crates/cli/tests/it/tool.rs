@@ -96,6 +96,22 @@ fn wrong_calls_say_what_would_be_right() {
 }
 
 #[test]
+fn standard_input_is_the_plan_or_the_input_and_not_both() {
+    let desk = desk(json!([]));
+    let plan = read(&desk.work().join("p.json"));
+    let piped = |words: &[&str]| {
+        let args = [&["tool", "invoke", "echo"], words, &["--plan", "/dev/stdin"]].concat();
+        desk.amplifier_with_input(&args, plan.as_bytes())
+    };
+    let called = piped(&["text=a"]);
+    assert_eq!((called.code, called.stdout.as_str()), (0, "a\n"), "{}", called.seen());
+    // Nothing is read, so nothing is piped in: whoever writes might find nobody.
+    let refused = desk.amplifier(&["tool", "invoke", "echo", "--json", "-", "--plan", "/dev/stdin"]);
+    assert_eq!(refused.code, 2, "{}", refused.seen());
+    assert!(refused.stderr.contains("error: the plan is read from standard input"), "{}", refused.seen());
+}
+
+#[test]
 fn gates_and_rules_hold_for_calls_by_hand_too() {
     let rules = json!([{"tool": "write_file", "action": "ask"}, {"tool": "echo", "action": "deny"}]);
     let desk = desk(json!([{"module": "hooks-approval", "config": {"rules": rules}}]));

@@ -147,8 +147,8 @@ impl Config {
 fn address(host: &str) -> String {
     let host = host.trim().trim_end_matches('/');
     let url = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
-    // What a server listens on everywhere is asked for here.
-    let url = url.replace("://0.0.0.0", "://127.0.0.1");
+    // What a server listens on everywhere is asked for here; so is a port alone.
+    let url = url.replace("://0.0.0.0", "://127.0.0.1").replace("://:", "://127.0.0.1:");
     let has_port = url
         .rsplit_once("://")
         .is_some_and(|(_, rest)| rest.rsplit(']').next().is_some_and(|end| end.contains(':')));
@@ -202,6 +202,7 @@ mod tests {
         for (written, read) in [
             ("localhost", "http://localhost:11434"),
             ("0.0.0.0:5000", "http://127.0.0.1:5000"),
+            (":5000", "http://127.0.0.1:5000"),
             ("http://10.0.0.1:11434/", "http://10.0.0.1:11434"),
             ("https://ollama.example", "https://ollama.example"),
             ("[::1]", "http://[::1]:11434"),

@@ -163,7 +163,7 @@ async fn number_depth_and_money_are_limited_and_the_refusal_names_the_limit() {
     assert!(call(&session, input.clone()).await.success);
     let refused = call(&session, input.clone()).await;
     assert_eq!(error_kind(&refused), "LimitReached");
-    assert!(refused.error_message().unwrap().contains("limit of 1 spawned sessions"), "{refused:?}");
+    assert!(refused.error_message().unwrap().contains("limit of 1 spawned session reached"), "{refused:?}");
     assert_eq!(app.asked().len(), 1);
     session.cleanup().await;
 

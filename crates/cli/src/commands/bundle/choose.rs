@@ -12,7 +12,7 @@ use crate::args::{ClearArgs, UseArgs};
 use crate::commands::config::{editor, shown, tell_winner};
 use crate::commands::load;
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// The setting that says it.
 const ACTIVE: &str = "bundle.active";
@@ -98,6 +98,7 @@ pub fn forget(name: &str, access: &Access) {
         render::note(&format!("note: `{name}` was in use and is no longer"));
         return;
     }
-    render::note(&format!("warning: {place} still puts `{name}` in use"));
-    render::note("  hint: `amplifier bundle clear`, or `amplifier bundle use` another one");
+    Remark::warning(format!("{place} still puts `{name}` in use"))
+        .hint("`amplifier bundle clear`, or `amplifier bundle use` another one")
+        .tell();
 }

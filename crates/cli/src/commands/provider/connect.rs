@@ -18,7 +18,7 @@ use crate::commands::{init, load};
 use crate::exit::Exit;
 use crate::input;
 use crate::question;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// The longest key, in bytes: a token of a sign-on has a few thousand.
 const LONGEST_KEY: u64 = 64 * 1024;
@@ -29,8 +29,9 @@ pub async fn add(args: &ProviderAddArgs, access: &Access) -> Exit {
         if question::is_somebody_there() {
             return init::guided(args.scope.scope(), init::Trial::Once, access).await;
         }
-        render::note("error: no provider is named, and nobody is there to be asked");
-        render::note("  hint: `amplifier provider list` shows the types");
+        Remark::error("no provider is named, and nobody is there to be asked")
+            .hint("`amplifier provider list` shows the types")
+            .tell();
         return Exit::Usage;
     };
     let mut connection = match Connection::to(name) {
@@ -82,8 +83,9 @@ pub async fn set(args: &ProviderSetArgs, access: &Access) -> Exit {
         && args.key.key_from_env.is_none()
         && !args.key.key_stdin
     {
-        render::note("error: nothing is to be changed");
-        render::note("  hint: `--model`, `--base-url`, `--key-from-env` or `--key-stdin` says what");
+        Remark::error("nothing is to be changed")
+            .hint("`--model`, `--base-url`, `--key-from-env` or `--key-stdin` says what")
+            .tell();
         return Exit::Usage;
     }
     connection.model.clone_from(&args.model);
@@ -170,10 +172,11 @@ async fn key(args: &ProviderAddArgs, connection: &Connection, access: &Access) -
             }
         };
     }
-    render::note(&format!("error: `{}` needs a key, and none was given", connection.info.id));
-    render::note(&format!(
-        "  hint: set `{variable}`, name another variable with `--key-from-env`, or pipe the key in with `--key-stdin`"
-    ));
+    Remark::error(format!("`{}` needs a key, and none was given", connection.info.id))
+        .hint(format!(
+            "set `{variable}`, name another variable with `--key-from-env`, or pipe the key in with `--key-stdin`"
+        ))
+        .tell();
     Err(Exit::Usage)
 }
 
@@ -361,9 +364,10 @@ pub async fn remove(args: &ProviderRemoveArgs, access: &Access) -> Exit {
     // What the name does not lead to is named itself.
     let name = if usual.contains(&variable) { &args.name } else { &variable };
     let place = place.name();
-    render::note(&format!(
-        "note: its key stays stored as `{variable}` ({place}); `amplifier provider remove {name} --forget-key` takes it too"
-    ));
+    Remark::note(format!(
+        "its key stays stored as `{variable}` ({place}); `amplifier provider remove {name} --forget-key` takes it too"
+    ))
+    .tell();
     Exit::Success
 }
 

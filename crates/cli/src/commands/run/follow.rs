@@ -14,7 +14,7 @@ use amplifier_protocol::text::{sanitize, shorten};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::render::{self, Remark};
+use crate::render::{self, Remark, Weight};
 
 /// How much of an input is shown, in characters.
 const SHOWN: usize = 100;
@@ -80,11 +80,12 @@ impl RecordTap for Retries {
 }
 
 fn tell_notice(notice: UserNotification) {
-    match notice.level.as_deref() {
-        Some("warning") => Remark::warning(notice.message).tell(),
-        Some("error") => Remark::error(notice.message).tell(),
-        _ => Remark::note(notice.message).tell(),
-    }
+    let weight = match notice.level.as_deref() {
+        Some("warning") => Weight::Warning,
+        Some("error") => Weight::Error,
+        _ => Weight::Note,
+    };
+    Remark::quoting(weight, notice.message).tell();
 }
 
 fn tell_retry(retry: &ProviderRetry) {

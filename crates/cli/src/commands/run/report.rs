@@ -16,7 +16,7 @@ use amplifier_protocol::spend::Unit;
 use crate::args::{Output, StartArgs};
 use crate::chat::{self, Colour};
 use crate::exit::Exit;
-use crate::render::{self, Remark, Told};
+use crate::render::{self, Remark, ToldError};
 use crate::stop::Stop;
 
 /// A turn that is over, one way or another.
@@ -36,11 +36,7 @@ pub(super) struct Ended<'a> {
 
 impl Ended<'_> {
     pub(super) fn exit(&self) -> Exit {
-        match self.result {
-            // Trying again would not help: what it was to run with is wrong.
-            Some(Err(ExecuteError::NoProviders { .. })) => Exit::Usage,
-            _ => Exit::of(self.outcome(), self.stopped),
-        }
+        Exit::of(self.outcome(), self.stopped)
     }
 
     fn outcome(&self) -> Outcome {
@@ -93,7 +89,7 @@ impl Ended<'_> {
         let answered = self.result.and_then(|result| result.as_ref().ok());
         let wrong = if exit == Exit::Success { None } else { self.wrong(failure) };
         let (error, causes, hint, place) = match wrong {
-            Some(Told { error, causes, hint, place }) => (Some(error), causes, hint, place),
+            Some(ToldError { error, causes, hint, place }) => (Some(error), causes, hint, place),
             None => (None, Vec::new(), None, None),
         };
         RunResult {
@@ -124,13 +120,13 @@ impl Ended<'_> {
     }
 
     /// What went wrong, for programs: how the turn failed, else what was told last.
-    fn wrong(&self, failure: Option<Failure>) -> Option<Told> {
+    fn wrong(&self, failure: Option<Failure>) -> Option<ToldError> {
         let error = self.result.and_then(|result| result.as_ref().err());
         let causes = error.map(|error| causes(error).into_iter().skip(1).collect()).unwrap_or_default();
         match failure {
             Some(Failure { message, hint }) => {
                 let hint = hint.map(|hint| render::typed(&hint).into_owned());
-                Some(Told { error: message, causes, hint, place: None })
+                Some(ToldError { error: message, causes, hint, place: None })
             }
             None => render::errors_told().pop(),
         }

@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use amplifier_app::choice::Choice;
 use amplifier_app::library::Access;
 use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
+use amplifier_app::start::Wish;
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 
 use super::tell::{lines, minute};
 use super::{refuse, row, tell_unread};
-use crate::args::{ContinueArgs, PlanChoice, ResumeArgs, StartArgs};
+use crate::args::{ContinueArgs, ResumeArgs};
 use crate::chat::Past;
+use crate::commands::start::Terms;
 use crate::commands::{chat, load, run};
 use crate::exit::Exit;
 use crate::render::{self, Remark};
@@ -24,23 +26,24 @@ const SHOWN: usize = 10;
 const NUMBERS: usize = 5;
 
 /// `amplifier continue [PROMPT]`.
-pub fn go_on(mut args: ContinueArgs, home: Option<PathBuf>) -> Exit {
+pub fn go_on(args: &ContinueArgs, home: Option<PathBuf>) -> Exit {
     let converses = args.ask.prompt.is_none() && !args.ask.go_on && std::io::stdin().is_terminal();
+    let mut terms = Terms::of(&args.ask.start);
     let (access, found) = match newest_here(home) {
         Ok(found) => found,
         Err(exit) if converses => return exit,
-        Err(exit) => return run::answer_with(&args.ask, None, Err(exit)),
+        Err(exit) => return run::answer_with(&args.ask, terms.wish, None, Err(exit)),
     };
     announce(&found);
     let id = found.metadata.session_id.clone();
     if args.force_bundle {
-        take_origin(&mut args.ask.start, &found);
+        take_origin(&mut terms.wish, &found);
     }
     if !converses {
-        return run::answer_with(&args.ask, Some(id.as_str()), Ok(access));
+        return run::answer_with(&args.ask, terms.wish, Some(id.as_str()), Ok(access));
     }
     let past = if args.no_history { Past::Hidden } else { Past::Shown };
-    chat::open(&args.ask.start, Some(id), access, past)
+    chat::open(&terms, Some(id), access, past)
 }
 
 /// The last used session of this project.
@@ -67,15 +70,15 @@ pub fn resume(args: &ResumeArgs, home: Option<PathBuf>) -> Exit {
         Err(error) => return refuse(&error, &store),
     };
     announce(&found);
-    let mut start = args.start.clone();
+    let mut terms = Terms::of(&args.start);
     if args.force_bundle {
-        take_origin(&mut start, &found);
+        take_origin(&mut terms.wish, &found);
     }
     // On a terminal the chat shows it, as it was shown then.
     if !std::io::stdin().is_terminal() {
         show_last(&store, &found.metadata.session_id);
     }
-    chat::open(&start, Some(found.metadata.session_id), access, Past::Shown)
+    chat::open(&terms, Some(found.metadata.session_id), access, Past::Shown)
 }
 
 fn choose(args: &ResumeArgs, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {
@@ -137,17 +140,13 @@ fn announce(found: &Listed) {
 }
 
 /// Names what the session was started from, so that it is taken as it is now.
-fn take_origin(start: &mut StartArgs, found: &Listed) {
-    let (bundle, profile, plan) = match Choice::of_origin(&found.metadata) {
-        Some(Choice::Bundle(reference)) => (Some(reference), None, None),
-        Some(Choice::Profile(id)) => (None, Some(id), None),
-        Some(Choice::Plan(path)) => (None, None, Some(path)),
-        Some(Choice::Nothing) | None => {
+fn take_origin(wish: &mut Wish, found: &Listed) {
+    match Choice::of_origin(&found.metadata) {
+        Some(origin) => wish.choice = origin,
+        None => {
             Remark::note("nobody wrote down what this session was started from; it keeps its plan").tell();
-            return;
         }
-    };
-    start.choice = PlanChoice { bundle, profile, plan };
+    }
 }
 
 /// The last words, for whoever goes on.

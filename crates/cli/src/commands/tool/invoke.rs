@@ -19,7 +19,7 @@ use crate::attend::{Attendant, attend};
 use crate::commands::{load, start};
 use crate::exit::Exit;
 use crate::input;
-use crate::render::{self, Remark};
+use crate::render::{self, Remark, Weight};
 use crate::stop::Stop;
 
 /// The most that an input may have, in bytes. No model writes more.
@@ -47,6 +47,12 @@ fn tell_stop(stop: Stop) {
 async fn json_input(args: &ToolInvokeArgs, attendant: &mut Attendant) -> Result<Option<String>, Exit> {
     if args.json.as_deref() != Some("-") {
         return Ok(args.json.clone());
+    }
+    if load::choice(&args.choice).takes_standard_input() {
+        Remark::error("the plan is read from standard input, and so would be the input of the tool")
+            .hint("give the input as an argument, or the plan as a file")
+            .tell();
+        return Err(Exit::Usage);
     }
     let read = async { tokio::task::spawn_blocking(|| input::read_text(LONGEST_INPUT)).await };
     match attendant.unless_stopped(read).await? {
@@ -220,12 +226,12 @@ fn print(result: &ToolResult) {
         _ => result.to_model_text(),
     };
     match (result.success, why) {
-        (false, None) => Remark::error(text).tell(),
+        (false, None) => Remark::quoting(Weight::Error, text).tell(),
         (_, why) => {
             if !is_said {
                 render::out(&text);
             }
-            why.into_iter().for_each(|why| Remark::error(why).tell());
+            why.into_iter().for_each(|why| Remark::quoting(Weight::Error, why).tell());
         }
     }
 }
