@@ -31,7 +31,9 @@ use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::journal::{DurableMark, FileJournal, HideSecrets, Owner, Repair, Secrets};
+use crate::journal::{
+    DurableMark, FileJournal, HIDE, HIDE_EVENT, HideInEvents, HideSecrets, Owner, Repair, Secrets,
+};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{PromptParts, PromptedContext, SystemPrompt};
@@ -269,7 +271,8 @@ async fn furnish(
     let (door, durable) = (Arc::new(Door::default()), journal.mark());
     builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
-        .capability("secrets.hide", Capability::Call(Arc::new(HideSecrets(secrets))))
+        .capability(HIDE_EVENT, Capability::Call(Arc::new(HideInEvents::new(secrets.clone()))))
+        .capability(HIDE, Capability::Call(Arc::new(HideSecrets(secrets))))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
     // The disk is waited for while modules mount: nobody has been promised anything yet.
