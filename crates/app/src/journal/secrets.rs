@@ -34,13 +34,20 @@ pub struct Secrets {
 
 impl Secrets {
     /// The keys that are known to a session of this plan: those that modules may ask for, those that stand in plain text, and
-    /// those that the providers of the plan name.
+    /// those that the providers of the plan name. The environment knows those from then on.
     pub(crate) fn of(plan: &MountPlan, environment: &Environment) -> Self {
         let named = plan.providers.iter().flat_map(|entry| &entry.config);
         let named = named.filter(|(key, _)| names_a_secret(key)).filter_map(|(_, value)| value.as_str());
         let variables = named.filter_map(|text| text.trim().strip_prefix("${")?.strip_suffix('}'));
-        let values = variables.filter_map(|name| environment.get(name.split(':').next().unwrap_or(name)));
-        Self::new(values.chain(environment.known_secrets()))
+        let names = variables.map(|name| name.split(':').next().unwrap_or(name));
+        let found: Vec<_> = names.filter_map(|name| Some((name, environment.get(name)?))).collect();
+        found.iter().for_each(|(name, value)| environment.note_secret(name, value));
+        Self::new(found.into_iter().map(|(_, value)| value).chain(environment.known_secrets()))
+    }
+
+    /// The keys that are known by now, for whoever has no session at hand.
+    pub(crate) fn known_to(environment: &Environment) -> Self {
+        Self::new(environment.known_secrets())
     }
 
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {

@@ -10,6 +10,8 @@ use crate::terminal::Terminal;
 
 /// A key that looks like words: nobody finds it who does not know it.
 const KEY: &str = "plain-words-make-a-key";
+/// Another, in a variable that only a plan names.
+const OTHER: &str = "other-words-for-one-house";
 
 /// A model that says the key, in so many pieces, to somebody who said it too.
 fn told_in(chunks: usize) -> (Desk, String, String) {
@@ -65,4 +67,35 @@ fn what_is_typed_in_the_chat_is_kept_without_known_keys() {
     assert_eq!(terminal.end(), 0);
     let kept = std::fs::read_dir(desk.home().join("state/history")).unwrap().next().unwrap().unwrap().path();
     assert_eq!(read(&kept), "is [REDACTED] a good one?\n");
+}
+
+#[test]
+fn a_command_that_is_allowed_always_is_kept_without_known_keys_and_known_again() {
+    let command = format!("echo {KEY} {OTHER} > told.txt");
+    let call = json!({"tool_calls": [{"name": "bash", "input": {"command": command}}]});
+    let more = json!({"tools": [{"module": "tool-bash"}], "hooks": [{"module": "hooks-approval"}]});
+    let mut asks = chat::plan(json!([call, "Word."]), more);
+    let keyed = json!({"module": "provider-openai", "config": {"api_key": "${HOUSE_KEY}"}});
+    asks["providers"].as_array_mut().unwrap().push(keyed);
+    let desk = Desk::new();
+    desk.plan("plan.json", &asks);
+    let variables =
+        [("TERM", "xterm-256color"), ("PATH", "/usr/bin:/bin"), ("OPENAI_API_KEY", KEY), ("HOUSE_KEY", OTHER)];
+    for answer in ["a\r", ""] {
+        let mut terminal = Terminal::open_with(&desk, &["--plan", "plan.json"], chat::WIDE, &variables);
+        terminal.prompt();
+        terminal.types("go\r");
+        if !answer.is_empty() {
+            terminal.question();
+            terminal.types(answer);
+        }
+        terminal.sees("Word.");
+        terminal.prompt();
+        terminal.types("\u{4}");
+        assert_eq!(terminal.end(), 0);
+        assert_eq!(read(&desk.work().join("told.txt")), format!("{KEY} {OTHER}\n"));
+        std::fs::remove_file(desk.work().join("told.txt")).unwrap();
+    }
+    let kept = read(&desk.home().join("state/approvals.json"));
+    assert!(kept.contains("echo [REDACTED] [REDACTED] >"), "{kept}");
 }
