@@ -79,8 +79,12 @@ fn a_command_that_is_allowed_always_is_kept_without_known_keys_and_known_again()
     asks["providers"].as_array_mut().unwrap().push(keyed);
     let desk = Desk::new();
     desk.plan("plan.json", &asks);
-    let variables =
-        [("TERM", "xterm-256color"), ("PATH", "/usr/bin:/bin"), ("OPENAI_API_KEY", KEY), ("HOUSE_KEY", OTHER)];
+    let variables = [
+        ("TERM", "xterm-256color"),
+        ("PATH", "/usr/bin:/bin"),
+        ("OPENAI_API_KEY", KEY),
+        ("HOUSE_KEY", OTHER),
+    ];
     for answer in ["a\r", ""] {
         let mut terminal = Terminal::open_with(&desk, &["--plan", "plan.json"], chat::WIDE, &variables);
         terminal.prompt();
@@ -98,4 +102,26 @@ fn a_command_that_is_allowed_always_is_kept_without_known_keys_and_known_again()
     }
     let kept = read(&desk.home().join("state/approvals.json"));
     assert!(kept.contains("echo [REDACTED] [REDACTED] >"), "{kept}");
+}
+
+#[test]
+fn a_conversation_with_a_file_of_its_own_goes_on_and_has_no_known_key() {
+    let desk = Desk::new();
+    let mut keeps = plan(json!({"responses": ["You said it.", "Again."]}));
+    keeps["session"]["context"] = json!("context-persistent");
+    desk.plan("a.json", &keeps);
+    let asked = format!("my key is {KEY}!");
+    let variables = [("OPENAI_API_KEY", KEY)];
+    let ran = with(&desk, &variables, &["run", "--plan", "a.json", &asked]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "You said it.\n"), "{}", ran.seen());
+    let ran = with(&desk, &variables, &["continue", "and again?"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let folder = desk.sessions().pop().unwrap();
+    let kept = read(&folder.join("context-messages.jsonl"));
+    assert!(kept.contains("my key is [REDACTED]!") && !kept.contains(KEY), "{kept}");
+    assert_eq!(kept.lines().count(), 4, "{kept}");
+    assert!(
+        !read(&folder.join("events.jsonl")).contains("set_messages_ignored"),
+        "the file is what was said"
+    );
 }
