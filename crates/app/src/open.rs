@@ -143,9 +143,12 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     let is_own = request.origin.is_none() && request.prompt.is_none();
     let mut credentials = Credentials::default();
     let mut kept = match request.which {
-        Which::New(plan) => {
-            Kept::create(&store, SessionId::generate(), credentials.hide_plan(*plan), request.prompt)?
-        }
+        Which::New(plan) => Kept::create(
+            &store,
+            SessionId::generate(clock.now()),
+            credentials.hide_plan(*plan),
+            request.prompt,
+        )?,
         Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
     };
     // A plan that was kept before credentials were hidden is kept without them from now on.
