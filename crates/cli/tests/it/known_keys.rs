@@ -105,10 +105,12 @@ fn a_command_that_is_allowed_always_is_kept_without_known_keys_and_known_again()
 }
 
 #[test]
-fn a_conversation_with_a_file_of_its_own_goes_on_and_has_no_known_key() {
+fn a_conversation_that_is_kept_beside_the_journal_goes_on_and_has_no_known_key() {
     let desk = Desk::new();
     let mut keeps = plan(json!({"responses": ["You said it.", "Again."]}));
     keeps["session"]["context"] = json!("context-persistent");
+    keeps["hooks"] =
+        json!([{"module": "hooks-backup", "config": {"backup_dir": "kept", "transcripts": true}}]);
     desk.plan("a.json", &keeps);
     let asked = format!("my key is {KEY}!");
     let variables = [("OPENAI_API_KEY", KEY)];
@@ -124,4 +126,9 @@ fn a_conversation_with_a_file_of_its_own_goes_on_and_has_no_known_key() {
         !read(&folder.join("events.jsonl")).contains("set_messages_ignored"),
         "the file is what was said"
     );
+    let kept = desk.work().join("kept").join(folder.file_name().unwrap()).join("transcripts");
+    for kept in std::fs::read_dir(kept).unwrap() {
+        let kept = read(&kept.unwrap().path());
+        assert!(kept.contains("my key is [REDACTED]!") && !kept.contains(KEY), "{kept}");
+    }
 }
