@@ -21,6 +21,8 @@ pub use amplifier_modules::preview::Preview;
 pub use changes::changes;
 pub use grants::{AllowedInput, Grant, GrantFile, GrantsError};
 
+use crate::env::Environment;
+use crate::journal::Secrets;
 use crate::library::Access;
 use crate::settings::Approve;
 
@@ -74,6 +76,8 @@ pub struct Approvals {
     display: Option<Arc<dyn DisplaySystem>>,
     kept: Option<GrantFile>,
     folder: PathBuf,
+    /// Who knows the keys that must not be kept.
+    keys: Option<Environment>,
     session: Mutex<BTreeSet<Grant>>,
     told: Mutex<BTreeSet<String>>,
 }
@@ -89,7 +93,8 @@ impl Approvals {
         match (wished.or_else(|| access.settings.approve()).unwrap_or(Approve::Ask), person) {
             (Approve::Ask, Some(person)) => {
                 let kept = GrantFile::new(access.home.approvals());
-                Self::of_person(person, kept, access.base.clone(), Some(display))
+                let asked = Self::of_person(person, kept, access.base.clone(), Some(display));
+                Self { keys: Some(access.environment.clone()), ..asked }
             }
             (policy, _) => Self::of_policy(policy, Some(display)),
         }
@@ -110,6 +115,7 @@ impl Approvals {
             display,
             kept: None,
             folder: PathBuf::new(),
+            keys: None,
             session: Mutex::default(),
             told: Mutex::default(),
         }
@@ -186,7 +192,9 @@ impl Approvals {
     async fn keep(&self, grant: Grant) {
         let Some(kept) = self.kept.clone() else { return };
         let folder = self.folder.clone();
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || kept.add(&folder, grant)).await {
+        let secrets = self.keys.as_ref().map(Secrets::known_to).unwrap_or_default();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || kept.add(&folder, grant, &secrets)).await
+        {
             self.tell(format!("allowed for this session only: {error}")).await;
         }
     }

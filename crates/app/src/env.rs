@@ -175,8 +175,15 @@ impl Environment {
         }
     }
 
+    /// Remembers that a variable holds a key, where there is room for it.
+    pub(crate) fn note_secret(&self, name: &str, value: &str) {
+        if let Self::WithPlain(_, known) = self {
+            known.note(name, value);
+        }
+    }
+
     /// The keys that can be told without asking anybody: those of variables that are offered to modules, those in the file,
-    /// those that the keyring has given already, and those in plain text.
+    /// those that the keyring has given already, those in plain text, and those that were noted.
     pub(crate) fn known_secrets(&self) -> Vec<String> {
         match self {
             Self::Process | Self::Fixed(_) => {

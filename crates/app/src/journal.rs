@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use amplifier_core::journal::{Journal, JournalError};
 use amplifier_protocol::record::{Record, RecordBody};
 use async_trait::async_trait;
+use serde_json::Value;
 use tokio::sync::watch;
 
 pub use copy::copy_beginning;
@@ -33,8 +34,8 @@ pub use lines::{MAX_LINE, RecordReader};
 pub use peek::{Peek, Peeker};
 pub use recover::{Reach, Repair, Verified, verify};
 pub(crate) use recover::{reach, settle, was_cut};
-pub(crate) use secrets::HideSecrets;
 pub use secrets::Secrets;
+pub(crate) use secrets::{HIDE, HIDE_EVENT, HideInEvents, HideSecrets};
 
 use crate::files::{FileError, create_private_dir, private, sweep_temps};
 use crate::paths::SessionFolder;
@@ -139,6 +140,15 @@ impl FileJournal {
         DurableMark { shared: Arc::downgrade(&self.shared) }
     }
 
+    /// The body of an event without what is part of a key; nothing where it stays as it is.
+    fn without_pieces(&self, body: &RecordBody) -> Option<RecordBody> {
+        let RecordBody::Event { name, data } = body else { return None };
+        let text = self.pieces.hide(name.as_str(), data, &self.secrets)?;
+        let mut data = data.clone();
+        data.as_object_mut()?.insert("text".to_owned(), Value::from(text));
+        Some(RecordBody::Event { name: name.clone(), data })
+    }
+
     /// Writes what waits and makes it durable. Blocks; call it where blocking is fine.
     pub fn sync_now(&self) -> Result<(), JournalError> {
         self.shared.flush(Until::Durable)
@@ -148,7 +158,7 @@ impl FileJournal {
 #[async_trait]
 impl Journal for FileJournal {
     fn append(&self, record: &Record) -> Result<(), JournalError> {
-        let hidden = self.pieces.hide(&record.body, &self.secrets);
+        let hidden = self.without_pieces(&record.body);
         let said = hidden.as_ref().unwrap_or(&record.body);
         let body = line::body_text(said).map_err(|error| refusal(&error))?;
         let body = self.secrets.hide(said, body).map_err(|error| refusal(&error))?;

@@ -31,7 +31,9 @@ use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::env::{self, Environment};
 use crate::expand::EnvExpander;
-use crate::journal::{DurableMark, FileJournal, HideSecrets, Owner, Repair, Secrets};
+use crate::journal::{
+    DurableMark, FileJournal, HIDE, HIDE_EVENT, HideInEvents, HideSecrets, Owner, Repair, Secrets,
+};
 use crate::library;
 use crate::paths::{Home, SessionFolder};
 use crate::prompt::{PromptParts, PromptedContext, SystemPrompt};
@@ -142,9 +144,12 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     let is_own = request.origin.is_none() && request.prompt.is_none();
     let mut credentials = Credentials::default();
     let mut kept = match request.which {
-        Which::New(plan) => {
-            Kept::create(&store, SessionId::generate(), credentials.hide_plan(*plan), request.prompt)?
-        }
+        Which::New(plan) => Kept::create(
+            &store,
+            SessionId::generate(clock.now()),
+            credentials.hide_plan(*plan),
+            request.prompt,
+        )?,
         Which::Resume(id, plan) => Kept::find(&store, id, plan.map(|plan| *plan), request.prompt)?,
     };
     // A plan that was kept before credentials were hidden is kept without them from now on.
@@ -270,7 +275,8 @@ async fn furnish(
     let (door, durable) = (Arc::new(Door::default()), journal.mark());
     builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
         .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
-        .capability("secrets.hide", Capability::Call(Arc::new(HideSecrets(secrets))))
+        .capability(HIDE_EVENT, Capability::Call(Arc::new(HideInEvents::new(secrets.clone()))))
+        .capability(HIDE, Capability::Call(Arc::new(HideSecrets(secrets))))
         .capability("self_delegation_depth", Capability::Value(Value::from(standing.depth)))
         .strictness(surroundings.strictness);
     // The disk is waited for while modules mount: nobody has been promised anything yet.

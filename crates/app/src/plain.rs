@@ -201,6 +201,12 @@ impl KnownPlain {
         }
     }
 
+    /// Remembers the value of a variable that is no reference of ours, and so is not found by its name.
+    pub(crate) fn note(&self, name: &str, value: &str) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values.insert(name.to_owned(), value.to_owned());
+    }
+
     pub(crate) fn values(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).values.values().cloned().collect()
     }

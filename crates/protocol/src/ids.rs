@@ -9,11 +9,12 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use uuid::Uuid;
+use uuid::{ContextV7, Uuid};
+
+use crate::time::Timestamp;
 
 /// The longest id or name we accept; longer ones are input errors, not names.
 pub const MAX_NAME_BYTES: usize = 256;
@@ -149,26 +150,27 @@ impl ModuleId {
 }
 
 impl SessionId {
-    /// A new id that sorts by time of creation, where the clock of the machine tells one.
-    pub fn generate() -> Self {
-        Self::shared(&unique().hyphenated().to_string())
+    /// A new id that sorts by the time of creation. Those of the same microsecond have no order.
+    pub fn generate(now: Timestamp) -> Self {
+        Self::shared(&unique(now).hyphenated().to_string())
     }
 
     /// The recommended id of a child: the parent's id, a dash, and eight random digits.
     pub fn child(&self) -> Self {
-        let random = unique().simple().to_string();
+        // Its end is random, whatever the time.
+        let random = unique(Timestamp::default()).simple().to_string();
         let suffix = random.get(24..).unwrap_or(&random);
         let parent = self.as_str().get(..MAX_NAME_BYTES - 9).unwrap_or(self.as_str());
         Self::shared(&format!("{parent}-{suffix}"))
     }
 }
 
-/// An id that nobody else has. A clock that was never set stands before 1970, for which there is none by time.
-fn unique() -> Uuid {
-    match SystemTime::UNIX_EPOCH.elapsed() {
-        Ok(_) => Uuid::now_v7(),
-        Err(_) => Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)),
-    }
+/// An id that nobody else has. A time before 1970 counts as 1970: there is none by an earlier one.
+fn unique(now: Timestamp) -> Uuid {
+    let micros = u64::try_from(now.as_micros()).unwrap_or(0);
+    let nanos = u32::try_from(micros % 1_000_000 * 1_000).unwrap_or(0);
+    let context = ContextV7::new().with_additional_precision();
+    Uuid::new_v7(uuid::Timestamp::from_unix(context, micros / 1_000_000, nanos))
 }
 
 impl EventName {
@@ -288,14 +290,16 @@ mod tests {
         for bad in ["", "..", ".hidden", "a/b", "a\\b", "a b", "a\nb"] {
             assert!(bad.parse::<SessionId>().is_err(), "{bad:?}");
         }
-        assert_eq!(SessionId::generate().as_str().len(), 36);
+        assert_eq!(SessionId::generate(Timestamp::default()).as_str().len(), 36);
     }
 
     #[test]
     fn generated_ids_differ_and_sort_by_time() {
-        let first = SessionId::generate();
-        let second = SessionId::generate();
-        assert!(first < second);
+        let at = |micros| SessionId::generate(Timestamp::from_micros(micros));
+        let now = 1_763_245_489_123_456;
+        let first = at(now);
+        assert!(first < at(now + 1) && at(now + 1) < at(now + 1_000) && at(-1) < first);
+        assert_ne!(first, at(now));
         assert!(first.child().as_str().starts_with(first.as_str()));
     }
 

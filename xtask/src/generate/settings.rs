@@ -144,6 +144,8 @@ is shown or kept holds it: plans have a reference in its place, such as `${PLAIN
 another key is no other plan. A session that goes on takes the key from where it stands: the settings, or what the session was
 started from. Where it stands no more, the provider is reported as lacking it. The values of keys that are known when a session
 is opened (variables of model services, stored keys, those in plain text), if they have at least 8 characters, are `[REDACTED]`
-in its journal and everything made from it, in the log of `hooks-logging` and in what was typed in the chat, whoever says
-them. Of one that a model streams in pieces the first letters stay, at most 7 and less than half of it.
+in its journal and everything made from it, in the log of `hooks-logging`, in the conversations that `context-persistent` and
+`hooks-backup` keep, in what was typed in the chat and in the commands that are allowed always, whoever says them. One that a
+model streams in pieces is hidden as well: the end of a piece that may be the beginning of a key is written with the next
+piece, and with none where the block ends. Of an answer that breaks off within a key, what was said of it stays.
 ";

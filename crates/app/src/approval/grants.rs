@@ -1,5 +1,6 @@
 //! What a person allowed for good, by folder: a file in the home that no session reads or writes by itself.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::files::{Durability, FileError, create_private_dir, lock_within, private, write_atomic};
+use crate::journal::Secrets;
 
 const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -75,6 +77,16 @@ impl From<Grant> for Written {
 }
 
 impl Grant {
+    /// The same, which shows none of these keys. By its hash it is known all the same.
+    fn hiding(mut self, secrets: &Secrets) -> Self {
+        if let Some(input) = &mut self.input
+            && let Cow::Owned(hidden) = secrets.hidden(&input.shown)
+        {
+            input.shown = hidden;
+        }
+        self
+    }
+
     /// Whether it is about the same. How a text is shown may change from version to version.
     fn is(&self, other: &Self) -> bool {
         let hash = |grant: &Self| grant.input.as_ref().map(|input| input.sha256.clone());
@@ -140,14 +152,17 @@ impl GrantFile {
         Ok(self.read()?.folders.remove(folder).unwrap_or_default().into_iter().collect())
     }
 
-    /// Adds to what the file holds now: other processes write to it as well.
-    pub fn add(&self, folder: &Path, grant: Grant) -> Result<(), GrantsError> {
+    /// Adds to what the file holds now: other processes write to it as well. Nothing in it shows one of these keys then.
+    pub fn add(&self, folder: &Path, grant: Grant, secrets: &Secrets) -> Result<(), GrantsError> {
         self.change(|kept| {
             let grants = kept.folders.entry(folder.to_owned()).or_default();
             if grants.len() >= MAX_GRANTS {
                 return Err(GrantsError::Full { path: self.0.clone() });
             }
             grants.insert(grant);
+            for grants in kept.folders.values_mut() {
+                *grants = std::mem::take(grants).into_iter().map(|grant| grant.hiding(secrets)).collect();
+            }
             Ok(())
         })
     }

@@ -121,7 +121,7 @@ impl Lease {
             old.clear();
         }
         let generation = held.map_or(0, |held| held.generation) + 1;
-        let token = SessionId::generate().to_string();
+        let token = SessionId::generate(owner.since).to_string();
         let mut text = serde_json::to_string(&LeaseText { generation, owner, token })
             .map_err(|error| at("write")(error.into()))?;
         // Blanks up to the old length: one write changes the whole text, so a kill leaves the old one or the new.

@@ -3,15 +3,24 @@
 //! Whoever looks for what only looks like a key is `hooks-redaction`. A key that arrives in pieces is `pieces.rs`'s matter.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::contracts::{CapabilityCall, CapabilityError};
 use amplifier_core::redact::{REDACTED, names_a_secret};
 use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::RecordBody;
 use async_trait::async_trait;
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::pieces::Pieces;
 use crate::env::Environment;
+
+/// Under this name modules take known keys out of a value.
+pub(crate) const HIDE: &str = "secrets.hide";
+/// Under this name they take them out of one event after the other.
+pub(crate) const HIDE_EVENT: &str = "secrets.hide_event";
 
 /// What is shorter may be a word of any text.
 const SHORTEST: usize = 8;
@@ -25,13 +34,20 @@ pub struct Secrets {
 
 impl Secrets {
     /// The keys that are known to a session of this plan: those that modules may ask for, those that stand in plain text, and
-    /// those that the providers of the plan name.
+    /// those that the providers of the plan name. The environment knows those from then on.
     pub(crate) fn of(plan: &MountPlan, environment: &Environment) -> Self {
         let named = plan.providers.iter().flat_map(|entry| &entry.config);
         let named = named.filter(|(key, _)| names_a_secret(key)).filter_map(|(_, value)| value.as_str());
         let variables = named.filter_map(|text| text.trim().strip_prefix("${")?.strip_suffix('}'));
-        let values = variables.filter_map(|name| environment.get(name.split(':').next().unwrap_or(name)));
-        Self::new(values.chain(environment.known_secrets()))
+        let names = variables.map(|name| name.split(':').next().unwrap_or(name));
+        let found: Vec<_> = names.filter_map(|name| Some((name, environment.get(name)?))).collect();
+        found.iter().for_each(|(name, value)| environment.note_secret(name, value));
+        Self::new(found.into_iter().map(|(_, value)| value).chain(environment.known_secrets()))
+    }
+
+    /// The keys that are known by now, for whoever has no session at hand.
+    pub(crate) fn known_to(environment: &Environment) -> Self {
+        Self::new(environment.known_secrets())
     }
 
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
@@ -58,17 +74,30 @@ impl Secrets {
         Ok(value.to_string())
     }
 
-    /// A text without them.
+    /// A text without them. It may be JSON, or hold some.
     pub fn hidden<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.values().fold(Cow::Borrowed(text), |text, secret| match text.contains(secret) {
+        self.spellings().fold(Cow::Borrowed(text), |text, secret| match text.contains(secret) {
             true => Cow::Owned(text.replace(secret, REDACTED)),
             false => text,
         })
     }
 
-    /// Each of them, one that holds another first.
-    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
-        self.values.iter().map(|(value, _)| value.as_str())
+    /// Each of them, one that holds another first; and as it stands in JSON, where that is something else.
+    pub(super) fn spellings(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().flat_map(|(value, escaped)| {
+            [Some(value.as_str()), Some(escaped.as_str()).filter(|escaped| escaped != value)]
+                .into_iter()
+                .flatten()
+        })
+    }
+
+    /// An event's data without them, also where one comes in pieces.
+    fn hide_event(&self, event: &str, mut data: Value, pieces: &Pieces) -> Value {
+        if let (Some(text), Some(map)) = (pieces.hide(event, &data, self), data.as_object_mut()) {
+            map.insert("text".to_owned(), Value::from(text));
+        }
+        self.hide_in(&mut data);
+        data
     }
 
     fn hide_in(&self, value: &mut Value) {
@@ -99,6 +128,48 @@ impl CapabilityCall for HideSecrets {
     async fn call(&self, mut arguments: Value) -> Result<Value, CapabilityError> {
         self.0.hide_in(&mut arguments);
         Ok(arguments)
+    }
+}
+
+/// How many may write events down side by side.
+const WRITERS: usize = 16;
+
+/// `secrets.hide_event`: gives the data of an event back without them, to somebody who writes down one after the other.
+pub(crate) struct HideInEvents {
+    secrets: Secrets,
+    /// What is held for each who writes: all hear the same pieces.
+    writers: Mutex<BTreeMap<String, Arc<Pieces>>>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    writer: String,
+    event: String,
+    data: Value,
+}
+
+impl HideInEvents {
+    pub(crate) fn new(secrets: Secrets) -> Self {
+        Self { secrets, writers: Mutex::default() }
+    }
+
+    fn pieces(&self, writer: String) -> Arc<Pieces> {
+        // Nothing is half done where a panic could leave it.
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        if writers.len() >= WRITERS && !writers.contains_key(&writer) {
+            writers.pop_first();
+        }
+        Arc::clone(writers.entry(writer).or_default())
+    }
+}
+
+#[async_trait]
+impl CapabilityCall for HideInEvents {
+    async fn call(&self, arguments: Value) -> Result<Value, CapabilityError> {
+        let Written { writer, event, data } = Written::deserialize(arguments).map_err(|error| {
+            CapabilityError::Failed { name: HIDE_EVENT.to_owned(), message: error.to_string() }
+        })?;
+        Ok(self.secrets.hide_event(&event, data, &self.pieces(writer)))
     }
 }
 

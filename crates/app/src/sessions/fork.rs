@@ -53,7 +53,7 @@ pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Resu
         }
         _ => error,
     })?;
-    let new = SessionId::generate();
+    let new = SessionId::generate(SystemClock::default().now());
     let home = store.home();
     create_private_dir(&home.sessions())?;
     let unfinished = SessionFolder::new(home.sessions().join(format!("{UNFINISHED}{new}")));

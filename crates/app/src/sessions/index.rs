@@ -59,23 +59,56 @@ impl<'a> Note<'a> {
         Self::Closed(metadata)
     }
 
-    fn line(&self, uses: &mut Uses) -> Option<String> {
-        let (metadata, at, open) = match self {
-            Self::Opened(id) => return Some(mark(id, uses.next(0), OPEN)),
-            Self::Empty(id, bytes) => return Some(mark(id, i64::try_from(*bytes).ok()?, EMPTY)),
-            Self::Open(metadata) => (metadata, uses.next(metadata.updated.as_micros()), char::from(OPEN)),
-            Self::Closed(metadata) => (metadata, uses.next(metadata.updated.as_micros()), '-'),
-            Self::Found(metadata, at) => (metadata, *at, '-'),
+    /// All of its line that can be told without the lock.
+    fn line(&self) -> Option<Line> {
+        let mark =
+            |id: &SessionId, when, flag| Line { id: id.clone(), when, rest: char::from(flag).to_string() };
+        let (metadata, when, open) = match self {
+            Self::Opened(id) => return Some(mark(id, When::Used(0), OPEN)),
+            Self::Empty(id, bytes) => return Some(mark(id, When::Known(i64::try_from(*bytes).ok()?), EMPTY)),
+            Self::Open(metadata) => (metadata, When::Used(metadata.updated.as_micros()), char::from(OPEN)),
+            Self::Closed(metadata) => (metadata, When::Used(metadata.updated.as_micros()), '-'),
+            Self::Found(metadata, at) => (metadata, When::Known(*at), '-'),
         };
         let child = if metadata.parent_id.is_some() { char::from(CHILD).to_string() } else { String::new() };
-        let id = &metadata.session_id;
         let dir =
             serde_json::to_string(&metadata.working_dir.as_ref().map(|dir| dir.to_string_lossy())).ok()?;
-        Some(format!("{id} {at} {open}{child} {dir} {}", serde_json::to_string(metadata).ok()?))
+        let rest = format!("{open}{child} {dir} {}", serde_json::to_string(metadata).ok()?);
+        Some(Line { id: metadata.session_id.clone(), when, rest })
+    }
+}
+
+/// A line that waits for its time.
+struct Line {
+    id: SessionId,
+    when: When,
+    rest: String,
+}
+
+/// What stands in a line as the time.
+enum When {
+    /// A use that the clock says was then.
+    Used(i64),
+    /// A number that is known.
+    Known(i64),
+}
+
+impl Line {
+    fn is_use(&self) -> bool {
+        matches!(self.when, When::Used(_))
+    }
+
+    fn text(&self, uses: &mut Uses) -> String {
+        let at = match self.when {
+            When::Used(at) => uses.next(at),
+            When::Known(at) => at,
+        };
+        format!("{} {at} {}\n", self.id, self.rest)
     }
 }
 
 /// When a session was last used, as far as the machine's clock can be believed: never before the use that came before.
+#[derive(Default)]
 struct Uses {
     latest: i64,
 }
@@ -83,9 +116,10 @@ struct Uses {
 impl Uses {
     /// What the file of the lock says; nothing where it says nothing.
     fn read(lock: &mut File) -> Self {
-        let mut text = String::new();
-        let read = lock.take(64).read_to_string(&mut text);
-        Self { latest: read.ok().and_then(|_| text.trim().parse().ok()).unwrap_or_default() }
+        let mut text = [0; 32];
+        let read = lock.read(&mut text).ok().and_then(|length| text.get(..length));
+        let text = read.and_then(|text| std::str::from_utf8(text).ok());
+        Self { latest: text.and_then(|text| text.trim().parse().ok()).unwrap_or_default() }
     }
 
     /// The time of a use that the clock says was then.
@@ -94,7 +128,7 @@ impl Uses {
         self.latest
     }
 
-    /// Keeps it for the next one; always as many digits, so that no end of an older one is left.
+    /// Keeps it for the next one: always as many digits, so that no end of an older one is left.
     fn write(&self, lock: &mut File) -> std::io::Result<()> {
         lock.seek(SeekFrom::Start(0))?;
         lock.write_all(format!("{:020}\n", self.latest).as_bytes())
@@ -118,24 +152,23 @@ impl<'a> Index<'a> {
 
     /// Adds lines. A failure costs a list a closer look and is no reason to fail.
     pub(crate) fn note(&self, notes: &[Note<'_>]) {
-        if notes.is_empty() {
+        // Others wait for the lock: what needs it not is done before.
+        let lines: Vec<Line> = notes.iter().filter_map(Note::line).collect();
+        if lines.is_empty() {
             return;
         }
         let Ok(Some(mut lock)) = self.lock() else { return };
-        let mut uses = Uses::read(&mut lock);
-        let mut lines = String::new();
-        for line in notes.iter().filter_map(|note| note.line(&mut uses)) {
-            lines.push_str(&line);
-            lines.push('\n');
-        }
+        let is_used = lines.iter().any(Line::is_use);
+        let mut uses = if is_used { Uses::read(&mut lock) } else { Uses::default() };
+        let mut text: String = lines.iter().map(|line| line.text(&mut uses)).collect();
         let path = self.home.session_index();
         let appended = private().read(true).append(true).create(true).open(&path).and_then(|mut file| {
             if !ends_with_line_feed(&mut file)? {
-                lines.insert(0, '\n');
+                text.insert(0, '\n');
             }
-            file.write_all(lines.as_bytes())
+            file.write_all(text.as_bytes())
         });
-        drop(appended.and_then(|()| uses.write(&mut lock)));
+        drop(appended.and_then(|()| if is_used { uses.write(&mut lock) } else { Ok(()) }));
         drop(lock.unlock());
     }
 
@@ -177,16 +210,16 @@ impl<'a> Index<'a> {
 
     fn lock(&self) -> Result<Option<File>, FileError> {
         let path = self.home.session_index_lock();
-        if let Some(dir) = path.parent() {
-            create_private_dir(dir)?;
-        }
-        let file = private()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(FileError::at("open", &path))?;
+        let open = || private().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = match (open(), path.parent()) {
+            // Only the first session of a home finds no folder.
+            (Err(error), Some(dir)) if error.kind() == std::io::ErrorKind::NotFound => {
+                create_private_dir(dir)?;
+                open()
+            }
+            (opened, _) => opened,
+        };
+        let file = file.map_err(FileError::at("open", &path))?;
         Ok(lock_within(&file, &path, PATIENCE)?.then_some(file))
     }
 }

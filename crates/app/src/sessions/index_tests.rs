@@ -129,9 +129,12 @@ fn who_is_used_later_is_later_whatever_the_clock_says() {
     assert!(used("after") > used("ahead"));
     index.note(&[Note::Opened(&id("killed"))]);
     assert!(used("killed") > used("after"));
-    // Who only looks changes no order.
+    // Who only looks changes no order, nor what the next one is later than.
+    let latest = std::fs::read(home.session_index_lock()).unwrap();
+    index.note(&[Note::Empty(&id("quiet"), 1)]);
     index.note(&[Note::Found(&metadata("ahead", 5_000, "/a"), used("ahead"))]);
     assert!(used("after") > used("ahead"));
+    assert_eq!(std::fs::read(home.session_index_lock()).unwrap(), latest);
     let kept = used("killed");
     index.tidy(&[id("ahead"), id("after"), id("killed")]).unwrap();
     assert_eq!(used("killed"), kept);

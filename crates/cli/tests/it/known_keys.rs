@@ -10,48 +10,47 @@ use crate::terminal::Terminal;
 
 /// A key that looks like words: nobody finds it who does not know it.
 const KEY: &str = "plain-words-make-a-key";
+/// Another, in a variable that only a plan names.
+const OTHER: &str = "other-words-for-one-house";
 
-#[test]
-fn a_log_has_no_known_key() {
+/// A model that says the key, in so many pieces, to somebody who said it too.
+fn told_in(chunks: usize) -> (Desk, String, String) {
     let desk = Desk::new();
-    let mut logged = plan(json!({"responses": ["ok"]}));
-    logged["hooks"] =
+    let says = format!("You said {KEY}, and that is no secret.");
+    let mut streams = plan(json!({"responses": [{"text": says, "chunks": chunks}]}));
+    streams["session"]["orchestrator"] = json!("loop-streaming");
+    streams["hooks"] =
         json!([{"module": "hooks-logging", "config": {"output_dir": "logs", "level": "debug"}}]);
-    desk.plan("a.json", &logged);
+    desk.plan("a.json", &streams);
     let asked = format!("my key is {KEY}!");
     let ran = with(&desk, &[("OPENAI_API_KEY", KEY)], &["run", "--plan", "a.json", &asked]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "ok\n"), "{}", ran.seen());
-    let logs: Vec<_> =
-        std::fs::read_dir(desk.work().join("logs")).unwrap().map(|log| log.unwrap().path()).collect();
-    let text: String = logs.iter().filter(|log| log.is_file()).map(|log| read(log)).collect();
-    assert!(text.contains("my key is [REDACTED]!") && !text.contains(KEY), "{text}");
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let logs = std::fs::read_dir(desk.work().join("logs")).unwrap().map(|log| log.unwrap().path());
+    let log: String = logs.filter(|log| log.is_file()).map(|log| read(&log)).collect();
+    let journal = read(&desk.sessions().pop().unwrap().join("events.jsonl"));
+    (desk, journal, log)
+}
+
+/// The pieces of the answer, by what tells an event's name and data from a line.
+fn pieces(lines: &str, name: &str, text: &str) -> Vec<String> {
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let deltas = lines.filter(|line| line.pointer(name) == Some(&json!("content_block:delta")));
+    deltas.map(|line| line.pointer(text).unwrap().as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn a_key_that_a_model_says_in_pieces_is_not_in_the_journal() {
-    for chunks in [2, 3, 5, 9, 30] {
-        let desk = Desk::new();
-        let says = format!("You said {KEY}, and that is no secret.");
-        let mut streams = plan(json!({"responses": [{"text": says, "chunks": chunks}]}));
-        streams["session"]["orchestrator"] = json!("loop-streaming");
-        desk.plan("a.json", &streams);
-        let ran = with(&desk, &[("OPENAI_API_KEY", KEY)], &["run", "--plan", "a.json", "what did I say?"]);
-        assert_eq!(ran.code, 0, "{}", ran.seen());
-        let pieces = pieces(&desk);
-        let whole: String = pieces.concat();
-        assert!(pieces.len() >= 2 && whole.starts_with("You said "), "{pieces:?}");
-        assert!(whole.ends_with(", and that is no secret."), "{pieces:?}");
-        assert!(whole.contains("[REDACTED]") && !whole.contains("words-make"), "{pieces:?}");
+fn nothing_of_a_key_that_a_model_says_in_pieces_is_in_the_journal_or_the_log() {
+    for chunks in [1, 2, 3, 5, 9, 30] {
+        let (_desk, journal, log) = told_in(chunks);
+        for text in [&journal, &log] {
+            assert!(text.contains("my key is [REDACTED]!") && !text.contains(KEY), "{text}");
+        }
+        let journal = pieces(&journal, "/body/event/name", "/body/event/data/text");
+        let log = pieces(&log, "/event", "/data/text");
+        assert_eq!(journal, log);
+        assert!(journal.len() > chunks / 2, "{journal:?}");
+        assert_eq!(journal.concat(), "You said [REDACTED], and that is no secret.", "{journal:?}");
     }
-}
-
-/// What the journal has of the pieces of an answer.
-fn pieces(desk: &Desk) -> Vec<String> {
-    let journal = read(&desk.sessions().pop().unwrap().join("events.jsonl"));
-    let records = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let events = records.map(|record| record["body"]["event"].clone());
-    let deltas = events.filter(|event| event["name"] == "content_block:delta");
-    deltas.map(|event| event["data"]["text"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -91,4 +90,68 @@ fn what_is_typed_in_the_chat_is_kept_without_the_keys_of_another_bundle() {
     assert_eq!(terminal.end(), 0);
     let kept = std::fs::read_dir(desk.home().join("state/history")).unwrap().next().unwrap().unwrap().path();
     assert_eq!(read(&kept), "/bundle ./other.md\nis [REDACTED] a good one?\n");
+}
+
+#[test]
+fn a_command_that_is_allowed_always_is_kept_without_known_keys_and_known_again() {
+    let command = format!("echo {KEY} {OTHER} > told.txt");
+    let call = json!({"tool_calls": [{"name": "bash", "input": {"command": command}}]});
+    let more = json!({"tools": [{"module": "tool-bash"}], "hooks": [{"module": "hooks-approval"}]});
+    let mut asks = chat::plan(json!([call, "Word."]), more);
+    let keyed = json!({"module": "provider-openai", "config": {"api_key": "${HOUSE_KEY}"}});
+    asks["providers"].as_array_mut().unwrap().push(keyed);
+    let desk = Desk::new();
+    desk.plan("plan.json", &asks);
+    let variables = [
+        ("TERM", "xterm-256color"),
+        ("PATH", "/usr/bin:/bin"),
+        ("OPENAI_API_KEY", KEY),
+        ("HOUSE_KEY", OTHER),
+    ];
+    for answer in ["a\r", ""] {
+        let mut terminal = Terminal::open_with(&desk, &["--plan", "plan.json"], chat::WIDE, &variables);
+        terminal.prompt();
+        terminal.types("go\r");
+        if !answer.is_empty() {
+            terminal.question();
+            terminal.types(answer);
+        }
+        terminal.sees("Word.");
+        terminal.prompt();
+        terminal.types("\u{4}");
+        assert_eq!(terminal.end(), 0);
+        assert_eq!(read(&desk.work().join("told.txt")), format!("{KEY} {OTHER}\n"));
+        std::fs::remove_file(desk.work().join("told.txt")).unwrap();
+    }
+    let kept = read(&desk.home().join("state/approvals.json"));
+    assert!(kept.contains("echo [REDACTED] [REDACTED] >"), "{kept}");
+}
+
+#[test]
+fn a_conversation_that_is_kept_beside_the_journal_goes_on_and_has_no_known_key() {
+    let desk = Desk::new();
+    let mut keeps = plan(json!({"responses": ["You said it.", "Again."]}));
+    keeps["session"]["context"] = json!("context-persistent");
+    keeps["hooks"] =
+        json!([{"module": "hooks-backup", "config": {"backup_dir": "kept", "transcripts": true}}]);
+    desk.plan("a.json", &keeps);
+    let asked = format!("my key is {KEY}!");
+    let variables = [("OPENAI_API_KEY", KEY)];
+    let ran = with(&desk, &variables, &["run", "--plan", "a.json", &asked]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "You said it.\n"), "{}", ran.seen());
+    let ran = with(&desk, &variables, &["continue", "and again?"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let folder = desk.sessions().pop().unwrap();
+    let kept = read(&folder.join("context-messages.jsonl"));
+    assert!(kept.contains("my key is [REDACTED]!") && !kept.contains(KEY), "{kept}");
+    assert_eq!(kept.lines().count(), 4, "{kept}");
+    assert!(
+        !read(&folder.join("events.jsonl")).contains("set_messages_ignored"),
+        "the file is what was said"
+    );
+    let kept = desk.work().join("kept").join(folder.file_name().unwrap()).join("transcripts");
+    for kept in std::fs::read_dir(kept).unwrap() {
+        let kept = read(&kept.unwrap().path());
+        assert!(kept.contains("my key is [REDACTED]!") && !kept.contains(KEY), "{kept}");
+    }
 }

@@ -269,7 +269,7 @@ impl SessionBuilder {
         let deadlines =
             Deadlines::read(&self.plan.session.deadlines).map_err(section("/session/deadlines"))?;
 
-        let id = self.session_id.take().unwrap_or_else(SessionId::generate);
+        let id = self.session_id.take().unwrap_or_else(|| SessionId::generate(self.clock.now()));
         let ledger = match &self.parent {
             Some(parent) => {
                 let ledger = parent.coordinator().ledger().child(id.clone(), limits)?;

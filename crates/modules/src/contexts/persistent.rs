@@ -1,13 +1,16 @@
 //! `context-persistent`: `context-simple` with a file of its own, which outlives the process.
 //!
 //! The file is only ever appended to, one JSON line a message, and on the disk before an add returns. A session that finds
-//! it goes on from it, whatever else it is offered. It is no second journal: it holds messages, not events.
+//! it goes on from it, whatever else it is offered. It is no second journal: it holds messages, not events. As there, the
+//! keys that the application knows are not in it; a session that is open goes on with what was said.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amplifier_core::contracts::{ContextError, ContextManager, Module, Mounted, RequestBudget, TaskFailure};
+use amplifier_core::contracts::{
+    Capability, CapabilityCall, ContextError, ContextManager, Module, Mounted, RequestBudget, TaskFailure,
+};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx, near_misses};
 use amplifier_protocol::event::ContextInclude;
@@ -30,6 +33,8 @@ use transcript::{Line, Loaded, Sync, Transcript, TranscriptError};
 const ID: ModuleId = ModuleId::fixed("context-persistent");
 /// The file's name in a session's folder. Not `transcript.jsonl`: that is a view of the journal and has another owner.
 const FILE: &str = "context-messages.jsonl";
+/// Under this name the application takes out the keys that it knows.
+const KEYS_CAPABILITY: &str = "secrets.hide";
 
 /// What a plan may configure.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -61,6 +66,8 @@ struct PersistentContext {
     file: Arc<Mutex<Transcript>>,
     // Whether the conversation came from the file; then it is the complete one.
     from_file: AtomicBool,
+    // Takes out the keys that the application knows.
+    hide: Option<Arc<dyn CapabilityCall>>,
 }
 
 impl PersistentContext {
@@ -68,16 +75,15 @@ impl PersistentContext {
     /// waits for it any more: a line without its message, or the reverse, would be two truths.
     async fn write(&self, change: Change) -> Result<Vec<ToolResultClipped>, ContextError> {
         let (file, window) = (Arc::clone(&self.file), Arc::clone(&self.window));
+        let lines = self.lines(&change).await?;
         let written = tokio::task::spawn_blocking(move || {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.append(lines.into_iter())?;
             match change {
                 Change::Add(messages) => {
-                    file.append(messages.iter().map(|message| Line::Message(Arc::clone(message))))?;
                     Ok(messages.into_iter().filter_map(|message| window.add(message)).collect())
                 }
                 Change::Replace(messages) => {
-                    let lines = messages.iter().map(|message| Line::Message(Arc::clone(message)));
-                    file.append(std::iter::once(Line::cleared()).chain(lines))?;
                     window.replace(messages);
                     Ok(Vec::new())
                 }
@@ -85,6 +91,27 @@ impl PersistentContext {
         });
         let written = written.await.map_err(|error| ContextError::Store { message: error.to_string() })?;
         written.map_err(|error: TranscriptError| ContextError::Store { message: error.chain() })
+    }
+
+    /// What is written down of a change. A message without a key is written as it came, byte for byte.
+    async fn lines(&self, change: &Change) -> Result<Vec<Line>, ContextError> {
+        let refused = |message: String| ContextError::Store { message };
+        let (mut lines, messages) = match change {
+            Change::Add(messages) => (Vec::new(), messages),
+            Change::Replace(messages) => (vec![Line::cleared()], messages),
+        };
+        for message in messages {
+            let mut line = Line::Message(Arc::clone(message));
+            if let Some(hide) = &self.hide {
+                let said = serde_json::to_value(message).map_err(|error| refused(error.to_string()))?;
+                let hidden = hide.call(said.clone()).await.map_err(|error| refused(error.to_string()))?;
+                if hidden != said {
+                    line = Line::Hidden(hidden);
+                }
+            }
+            lines.push(line);
+        }
+        Ok(lines)
     }
 
     async fn add(&self, messages: Messages) -> Result<(), ContextError> {
@@ -186,12 +213,17 @@ impl Module for Persistent {
         let opened = tokio::task::spawn_blocking(move || Transcript::open(&path, sync)).await;
         let (file, loaded) =
             opened.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.chain()))?;
+        let hide = match cx.coordinator.capability(KEYS_CAPABILITY) {
+            Some(Capability::Call(hide)) => Some(hide),
+            _ => None,
+        };
         let most_tokens = config.window.most_tokens();
         let context = Arc::new(PersistentContext {
             window: Window::new(config.window, cx.coordinator.clone()),
             coordinator: cx.coordinator.clone(),
             file: Arc::new(Mutex::new(file)),
             from_file: AtomicBool::new(!loaded.messages.is_empty()),
+            hide,
         });
         if loaded.messages.is_empty() {
             let memory = memory_files::read(&config.memory_files, most_tokens, cx).await.map_err(failed)?;
@@ -222,6 +254,7 @@ impl BuiltIn for Persistent {
         with_events(info)
             .emits::<SetMessagesIgnored>()
             .emits::<ContextInclude>()
+            .uses(KEYS_CAPABILITY)
             .uses("session.dir")
             .uses("session.working_dir")
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mounted};
+use amplifier_core::contracts::{Capability, HookEvent, HookFailure, HookHandler, Module, Mounted};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
@@ -37,6 +37,8 @@ use crate::table::BuiltIn;
 
 /// How long the conversation may take to be read; the context that asks may be busy with the very thing.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Under this name the application takes out the keys that it knows.
+const KEYS_CAPABILITY: &str = "secrets.hide";
 
 /// How a conversation is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -173,6 +175,19 @@ impl Keeper {
         HookResult::proceed().showing(format!("no backup was made: {error}"), MessageLevel::Warning)
     }
 
+    /// Messages without the keys that the application knows; what only looks like one is taken out where they are written.
+    async fn without_keys(&self, messages: Vec<Value>) -> Result<Vec<Value>, HookFailure> {
+        let Some(Capability::Call(hide)) = self.coordinator.capability(KEYS_CAPABILITY) else {
+            return Ok(messages);
+        };
+        let mut hidden = Vec::with_capacity(messages.len());
+        for message in messages {
+            let message = hide.call(message).await;
+            hidden.push(message.map_err(|error| HookFailure::new(error.to_string()))?);
+        }
+        Ok(hidden)
+    }
+
     async fn keep_transcript(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
         let messages = match event.data.get("messages").and_then(Value::as_array) {
             Some(messages) => messages.clone(),
@@ -188,6 +203,7 @@ impl Keeper {
         if messages.is_empty() {
             return Ok(HookResult::proceed());
         }
+        let messages = self.without_keys(messages).await?;
         let kind = if event.name.as_str() == SessionEnd::NAME { "final" } else { "compact" };
         let record = transcript::Record {
             kind,
@@ -304,6 +320,7 @@ impl BuiltIn for Backup {
             .config::<Config>()
             .uses("session.working_dir")
             .uses("user.home_dir")
+            .uses(KEYS_CAPABILITY)
     }
 }
 

@@ -35,7 +35,7 @@ use super::wildcard::{fits, fits_any};
 use crate::table::BuiltIn;
 
 /// Under this name the application takes out the keys that it knows.
-const KEYS_CAPABILITY: &str = "secrets.hide";
+const KEYS_CAPABILITY: &str = "secrets.hide_event";
 /// How long the end of a session waits for the disk.
 const LAST_FLUSH: Duration = Duration::from_secs(5);
 
@@ -222,7 +222,7 @@ impl BuiltIn for Logging {
             .uses("session.working_dir")
             .uses("user.home_dir")
             .uses("redaction.rules")
-            .uses("secrets.hide")
+            .uses("secrets.hide_event")
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use amplifier_protocol::message::{Message, Messages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// When what was written must have reached the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +30,11 @@ pub(super) enum Sync {
 #[serde(untagged)]
 pub(super) enum Line {
     Message(Arc<Message>),
-    Cleared { cleared: bool },
+    /// A message, as it is written down; it is read as any other.
+    Hidden(Value),
+    Cleared {
+        cleared: bool,
+    },
 }
 
 impl Line {

@@ -117,9 +117,11 @@ impl Line {
     }
 
     /// Takes out the keys that are known. Where that cannot be done nothing of the data is written.
-    pub(super) async fn hide_keys(&mut self, hide: &dyn CapabilityCall) {
+    pub(super) async fn hide_keys(&mut self, hide: &dyn CapabilityCall, writer: &str) {
         let Self::Event(entry) = self else { return };
-        let hidden = hide.call(Value::Object(std::mem::take(&mut entry.data))).await;
+        let data = Value::Object(std::mem::take(&mut entry.data));
+        let told = [("writer", writer.into()), ("event", entry.name.as_str().into()), ("data", data)];
+        let hidden = hide.call(told.into_iter().collect()).await;
         entry.data = match hidden {
             Ok(Value::Object(data)) => data,
             Ok(_) => Map::new(),

@@ -139,6 +139,7 @@ impl Shared {
 }
 
 async fn empty(mut waiting: mpsc::Receiver<Job>, mut file: LogFile, shared: Arc<Shared>) {
+    let writer = file.path().display().to_string();
     loop {
         let mut batch = Vec::new();
         match waiting.recv().await {
@@ -157,7 +158,7 @@ async fn empty(mut waiting: mpsc::Receiver<Job>, mut file: LogFile, shared: Arc<
         if let Some(keys) = shared.keys.get() {
             for job in &mut batch {
                 if let Job::Line(line, _) = job {
-                    line.hide_keys(&**keys).await;
+                    line.hide_keys(&**keys, &writer).await;
                 }
             }
         }
