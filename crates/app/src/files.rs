@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// What helps who may not write to the home.
+pub(crate) const OTHER_HOME: &str = "`--home DIR` or AMPLIFIER_HOME names a folder you can write to";
 /// What helps where a disk is full.
 pub(crate) const NO_ROOM: &str = "make room on the disk, and try again: nothing that was kept is gone";
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::env::{self, Environment};
-use crate::files::FileError;
+use crate::files::{FileError, OTHER_HOME};
 use crate::paths::Home;
 use crate::settings::{SettingsError, change_file, read_file};
 
@@ -87,9 +87,7 @@ impl KeysError {
             Self::NoKeyring { .. } | Self::Silent { .. } | Self::Refused { .. } => Some(
                 "`--store file` keeps it in a file in plain text; `--key-from-env NAME` keeps nothing at all",
             ),
-            Self::Settings(SettingsError::File(_)) => {
-                Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
-            }
+            Self::Settings(SettingsError::File(error)) => Some(error.cure().unwrap_or(OTHER_HOME)),
             _ => None,
         }
     }

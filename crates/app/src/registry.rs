@@ -14,7 +14,7 @@ use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::files::{Durability, FileError, create_private_dir, private, write_atomic};
+use crate::files::{Durability, FileError, OTHER_HOME, create_private_dir, private, write_atomic};
 use crate::paths::Home;
 use crate::shelf;
 
@@ -117,7 +117,7 @@ impl RegistryError {
             Self::Taken { .. } => Some("choose another name with `--name`, or remove the old one first"),
             Self::Credential { .. } => Some("leave it out; git's own credential helpers are asked for it"),
             Self::Busy { .. } => Some("wait for the other process, or end it"),
-            Self::File(_) => Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to"),
+            Self::File(error) => Some(error.cure().unwrap_or(OTHER_HOME)),
             Self::Version { .. } => Some("a newer version of this program reads it"),
             Self::Nameless { .. } => Some(
                 "`--name NAME` gives it a name; a bundle's own stands in its front matter, as `bundle: {name: notes}`",

@@ -100,11 +100,13 @@ impl Attendant {
         Err(stop.exit())
     }
 
-    /// Does something that ends soon once it is cancelled, unless something asks to stop first.
+    /// Does something that ends soon once it is cancelled, unless something asks to stop first. What is done all the same
+    /// comes too late, and has to be put away.
     pub async fn unless_cancelled<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = T> + Send + 'static,
         cancel: &CancelToken,
+        put_away: impl FnOnce(T),
     ) -> Result<T, Exit> {
         let mut work = self.work.spawn(work);
         let stop = match self.done_or_stopped(&mut work).await? {
@@ -112,9 +114,11 @@ impl Attendant {
             Err(stop) => stop,
         };
         cancel.request_immediate();
-        // Whatever it still says is overtaken by why it was stopped.
-        drop(tokio::time::timeout(GRACE, &mut work).await);
-        work.abort();
+        // What went wrong with it is overtaken by why it was stopped.
+        match tokio::time::timeout(GRACE, &mut work).await {
+            Ok(Ok(done)) => put_away(done),
+            Ok(Err(_)) | Err(_) => work.abort(),
+        }
         (self.tell)(stop);
         Err(stop.exit())
     }

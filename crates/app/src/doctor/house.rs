@@ -7,6 +7,7 @@ use amplifier_bundle::notice::Severity;
 use amplifier_sources::fetch::Freshness;
 
 use super::{Check, Finding, Patient, chain, count, some};
+use crate::files::OTHER_HOME;
 use crate::library::Access;
 use crate::prepare::{BundleFault, PrepareOptions, current, prepare_bundle};
 use crate::profiles;
@@ -16,8 +17,6 @@ use crate::settings::{Settings, SettingsFiles};
 /// Below this nothing works for long, and below that it is time to know.
 const TOO_LITTLE: u64 = 64 << 20;
 const LITTLE: u64 = 1 << 30;
-
-const OTHER_HOME: &str = "`--home DIR` or AMPLIFIER_HOME names a folder you can write to";
 
 pub(super) fn home(patient: &Patient) -> Vec<Finding> {
     let root = patient.access.home.root();

@@ -7,6 +7,7 @@ use amplifier_core::session::{OpenError, OpenFault};
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_sources::lock::LockError;
 
+use crate::files::OTHER_HOME;
 use crate::journal::{JournalFileError, LeaseError};
 use crate::prompt::PromptError;
 use crate::sessions::rescue;
@@ -82,9 +83,7 @@ impl AppError {
             Self::Store(StoreError::File(error)) if error.is_missing() && is_plan(&error.path) => {
                 Some(OTHER_PLAN)
             }
-            Self::Store(StoreError::File(_)) | Self::Journal(JournalFileError::File(_)) => {
-                Some("`--home DIR` or AMPLIFIER_HOME names a folder you can write to")
-            }
+            Self::Store(StoreError::File(_)) | Self::Journal(JournalFileError::File(_)) => Some(OTHER_HOME),
             Self::Store(StoreError::Json { .. } | StoreError::Plan { .. }) => Some(OTHER_PLAN),
             Self::Prompt(PromptError::Broken { .. } | PromptError::Missing { .. }) => Some(
                 "put a copy of it back, or `--bundle REF` opens the session with another plan and prompt",

@@ -13,8 +13,8 @@ impl OpenSession {
     pub async fn finish(&self) -> Vec<String> {
         let mut problems = self.let_go().await;
         if let Err(error) = self.update_views().await {
-            let told = chain(&error);
-            problems.push(format!("{told}; the journal is complete, and the views are rebuilt from it"));
+            // Whether the journal is whole is told by whoever writes it.
+            problems.push(format!("{}; it is made again from the journal", chain(&error)));
         }
         problems
     }

@@ -153,8 +153,7 @@ fn nearest(name: &str) -> Option<&'static str> {
 
 /// What is said below the list of commands.
 pub const HELP: &str = "  Enter sends, Ctrl-J or Alt-Enter begins a new line, Tab completes, Ctrl-R searches.
-  `@file` brings a file along, `@agent:NAME` has an agent do it. What you type while a turn runs is taken up at
-  its next step.
+  `@file` brings a file along, `@agent:NAME` has an agent do it. What you type while a turn runs is taken up at its next step.
   Ctrl-C stops a turn, a second one stops it at once. Ctrl-D leaves, Ctrl-Z gives the shell the terminal until `fg`.";
 
 impl Command {

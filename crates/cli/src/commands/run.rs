@@ -8,6 +8,7 @@ use amplifier_app::env;
 use amplifier_app::failure::{self, Doors};
 use amplifier_app::library::Access;
 use amplifier_app::open::{self, AppError, OpenSession, RecordTap, Which};
+use amplifier_app::paths::Home;
 use amplifier_app::start::{Ports, Start, Wish};
 use amplifier_app::store::SessionStore;
 use amplifier_app::turns::{self, Taps, TurnWatch};
@@ -99,7 +100,7 @@ async fn begin(
     };
     let (cancel, store) = (access.cancel.clone(), SessionStore::new(access.home.clone()));
     let found = async move { start::find(&wish, resumed, access).await };
-    let start = attendant.unless_cancelled(found, &cancel).await??;
+    let start = attendant.unless_cancelled(found, &cancel, drop).await??;
     let what = match (asked, &start.which) {
         (None, Which::Resume(id, _)) if is_finished(&store, id)? => What::Nothing(id.clone()),
         (asked, _) => What::Turn(asked),
@@ -162,7 +163,12 @@ async fn answer(
     let cancel = start.access.cancel.clone();
     let (settings, before) = (Arc::clone(&start.access.settings), start.before.clone());
     let (home, is_new) = (start.access.home.clone(), matches!(start.which, Which::New(_)));
-    let opened = match attendant.unless_cancelled(start.open(ports), &cancel).await? {
+    let too_late = |opened: Result<OpenSession, AppError>| {
+        if let (Ok(opened), true) = (opened, is_new) {
+            forget(Arc::new(opened), home.clone());
+        }
+    };
+    let opened = match attendant.unless_cancelled(start.open(ports), &cancel, too_late).await? {
         Ok(opened) => Arc::new(opened),
         Err(error) => return Err(start::refuse_to_open(&error)),
     };
@@ -183,12 +189,17 @@ async fn answer(
     ended.print(args.output, exit);
     ended.tell_costs(&args.start, began.elapsed());
     if is_silent {
-        let id = opened.session.id().clone();
-        // The lease goes with it.
-        drop(opened);
-        open::forget(home, &id).into_iter().for_each(|problem| Remark::warning(problem).tell());
+        forget(opened, home);
     }
     Ok(exit)
+}
+
+/// Removes a session in which nothing was said.
+fn forget(opened: Arc<OpenSession>, home: Home) {
+    let id = opened.session.id().clone();
+    // The lease goes with it.
+    drop(opened);
+    open::forget(home, &id).into_iter().for_each(|problem| Remark::warning(problem).tell());
 }
 
 /// A turn that is to be taken.

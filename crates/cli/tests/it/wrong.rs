@@ -479,4 +479,8 @@ fn a_reader_that_goes_away_ends_the_run_quietly() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), stderr.as_ref()), (Some(141), ""));
     assert!(began.elapsed() < Duration::from_secs(50), "nobody pays for what nobody reads");
+    // Either it had begun, and what was asked is kept, or nothing is left of it.
+    for folder in desk.sessions() {
+        assert_eq!(transcript(&folder).first().map(String::as_str), Some("hi"), "{}", folder.display());
+    }
 }
