@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::contracts::{ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem};
 use amplifier_protocol::hook::{AskedCall, MessageLevel, Question};
-use amplifier_protocol::text::shorten;
 use amplifier_protocol::tool::{EffectClass, Effects};
 use async_trait::async_trait;
 
@@ -21,13 +20,11 @@ pub use amplifier_modules::preview::Preview;
 pub use changes::changes;
 pub use grants::{AllowedInput, Grant, GrantFile, GrantsError};
 
+use crate::denial;
 use crate::env::Environment;
 use crate::journal::Secrets;
 use crate::library::Access;
 use crate::settings::Approve;
-
-/// How much of a question is told when nobody was asked, in characters.
-const TOLD: usize = 160;
 
 /// The option that allows more than this one time.
 const ALWAYS: &str = "allow always";
@@ -201,9 +198,7 @@ impl Approvals {
 
     /// Answers for nobody. What would allow it is told the person alone: the model cannot do it.
     async fn refuse(&self, question: &Question, cure: &str) -> Result<String, ApprovalError> {
-        // The call stands in the first line; below it is what it would change, and what is asked about it.
-        let what = wording(question).lines().next().unwrap_or_default().trim_end();
-        self.tell(format!("not allowed: {}; {cure}", shorten(what, TOLD))).await;
+        self.tell(format!("not allowed: {}; {cure}", asked_about(question))).await;
         let message = match self.policy {
             Approve::Safe => "`--approve safe` refuses what may change or start something",
             Approve::Ask | Approve::All | Approve::None => "nobody can be asked here",
@@ -250,6 +245,20 @@ pub fn wording(question: &Question) -> &str {
     match (lasting(question), text.rsplit_once('\n')) {
         (Some(_), Some((before, last))) if last.starts_with(SCOPE_LINE) => before,
         _ => text,
+    }
+}
+
+/// What a question is about, in one line: the call, and what is asked where that is not just whether it may run.
+fn asked_about(question: &Question) -> String {
+    // Below the first line is what the call would change, or the command that is told anyway.
+    let asked = wording(question).lines().next().unwrap_or_default();
+    match &question.call {
+        None => denial::one_line(asked),
+        Some(call) => {
+            let told = denial::call(&call.tool_name, &call.tool_input);
+            let is_plain = asked.starts_with("Run with `") || asked.starts_with("Run `");
+            if is_plain { told } else { format!("{told} ({})", denial::one_line(asked)) }
+        }
     }
 }
 

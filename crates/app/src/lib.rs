@@ -13,6 +13,7 @@ pub mod clock;
 pub mod compact;
 pub mod connect;
 pub mod credentials;
+pub mod denial;
 pub mod detect;
 pub mod diff;
 pub mod doctor;

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::contracts::TurnError;
 use amplifier_core::session::{ExecuteError, Session};
-use amplifier_protocol::event::{ApprovalDenied, Event, OrchestratorComplete, ProviderResponse, TurnStatus};
+use amplifier_protocol::event::{Event, HookDenied, OrchestratorComplete, ProviderResponse, TurnStatus};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::message::{Message, Role};
 use amplifier_protocol::record::{Record, RecordBody};
 use amplifier_protocol::run::DeniedCall;
 use amplifier_protocol::status::SessionState;
 
+use crate::denial::Denial;
 use crate::journal::RecordReader;
 use crate::open::RecordTap;
 use crate::paths::SessionFolder;
@@ -40,7 +41,7 @@ impl TurnWatch {
         self.lock().finish_reason.clone()
     }
 
-    /// What was asked about in the last turn and not allowed.
+    /// What was not allowed in the last turn.
     pub fn denied(&self) -> Vec<DeniedCall> {
         self.lock().denied.clone()
     }
@@ -67,13 +68,12 @@ impl RecordTap for TurnWatch {
                 let reason = data.get("finish_reason").and_then(|reason| reason.as_str());
                 seen.finish_reason = reason.map(str::to_owned);
             }
-            ApprovalDenied::NAME => {
-                let denied = serde_json::from_value(data.clone()).ok();
-                seen.denied.extend(denied.map(|denied: ApprovalDenied| DeniedCall {
-                    tool_name: denied.tool_name,
-                    reason: denied.reason,
-                }));
-            }
+            HookDenied::NAME => seen.denied.extend(Denial::read(data).map(|Denial(denied)| DeniedCall {
+                tool_name: denied.tool_name,
+                arguments: denied.tool_input,
+                hook: denied.hook,
+                reason: denied.reason,
+            })),
             _ => {}
         }
     }
@@ -162,7 +162,9 @@ mod tests {
     #[test]
     fn a_new_turn_begins_with_nothing() {
         let watch = TurnWatch::default();
-        watch.record(&event(1, "approval:denied", json!({"tool_name": "bash", "reason": "no"})));
+        let denied =
+            json!({"hook": "h", "event": "tool:pre", "reason": "no", "asked": true, "tool_name": "bash"});
+        watch.record(&event(1, "hook:denied", denied));
         let done = json!({"orchestrator": "loop-basic", "turn_count": 1, "status": "denied"});
         watch.record(&event(1, "orchestrator:complete", done));
         assert_eq!((watch.status(), watch.denied().len()), (Some(TurnStatus::Denied), 1));

@@ -9,7 +9,7 @@ mod scalar;
 
 use std::sync::Arc;
 
-use granit_parser::{Marker, Options, Parser};
+use granit_parser::{ErrorKind, Marker, Options, Parser, ScanError};
 
 use crate::node::Node;
 use crate::notice::Notice;
@@ -145,6 +145,27 @@ impl Origin<'_> {
         let line = u32::try_from(mark.line().max(1) - 1).unwrap_or(u32::MAX);
         let column = u32::try_from(mark.col()).unwrap_or(u32::MAX).saturating_add(1);
         Place { file: Arc::clone(self.file), line: self.first_line.saturating_add(line), column }
+    }
+
+    /// Where to look for what the parser could not read. Of a tab that indents a line inside a text it marks where that text
+    /// begins, which is a line before and right as it is; the tab is what has to go.
+    fn fault_place(self, error: &ScanError) -> Place {
+        let place = self.place(error.marker());
+        if !matches!(error.kind(), ErrorKind::TabInPlainScalar | ErrorKind::TabAtBlockScalarStart) {
+            return place;
+        }
+        let following = self.file.text.lines().zip(1_u32..).skip_while(|(_, line)| *line <= place.line);
+        let tab = following.filter(|(text, _)| !text.trim().is_empty()).find_map(|(text, line)| {
+            let indent = text.split(|c| c != ' ' && c != '\t').next()?;
+            Some((line, indent.find('\t')?))
+        });
+        match tab {
+            Some((line, before)) => {
+                let column = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
+                Place { line, column, ..place }
+            }
+            None => place,
+        }
     }
 }
 

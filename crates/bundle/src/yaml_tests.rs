@@ -179,3 +179,12 @@ proptest::proptest! {
         proptest::prop_assert_eq!(value(&json.to_string()), json);
     }
 }
+
+#[test]
+fn a_tab_is_told_on_its_own_line() {
+    let places = ["a:\n  b: c\n\td: e\n", "a:\n  b: c\n\n \td: e\n", "a: |\n\tx\n"].map(|text| {
+        let (line, column, _) = fault(text);
+        (line, column)
+    });
+    assert_eq!(places, [(3, 1), (4, 2), (2, 1)]);
+}

@@ -125,6 +125,7 @@ pub static EVENTS: &[EventKind] = &[
     EventKind::of::<SessionRewound>(),
     EventKind::of::<SessionChildSpent>(),
     EventKind::of::<HookInjected>(),
+    EventKind::of::<HookDenied>(),
 ];
 
 /// How many of [`EVENTS`] are the canonical ones.

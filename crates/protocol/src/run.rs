@@ -65,7 +65,7 @@ pub struct RunResult {
     pub session: Option<RunTotals>,
     /// Tool calls begun.
     pub tool_calls: u64,
-    /// What was asked about and not allowed.
+    /// What was not allowed, by a hook, a rule or who was asked.
     pub denied: Vec<DeniedCall>,
     /// The hash of the plan the session was opened with.
     pub plan_hash: Option<String>,
@@ -102,11 +102,15 @@ pub struct RunUsage {
     pub output_tokens: u64,
 }
 
-/// Something that was asked about and not allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Something that was not allowed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeniedCall {
     /// The tool, where it was about one.
     pub tool_name: Option<String>,
+    /// What the tool was called with, without its secrets.
+    pub arguments: Option<Value>,
+    /// The hook that refused it, or that asked.
+    pub hook: String,
     /// Why.
     pub reason: String,
 }

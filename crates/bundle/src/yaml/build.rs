@@ -55,7 +55,7 @@ impl<'f> Builder<'f> {
     pub(super) fn run<'t>(mut self, mut parser: Parser<'t, StrInput<'t>>) -> Result<Document, YamlError> {
         while let Some(next) = parser.next_event() {
             let (event, span) = next.map_err(|error| {
-                let place = self.origin.place(error.marker());
+                let place = self.origin.fault_place(&error);
                 YamlError { place, fault: YamlFault::Syntax(error.info()) }
             })?;
             let ends = matches!(event, Event::StreamEnd);

@@ -320,6 +320,10 @@ fn taps(args: &AskArgs, aside: &Aside, watch: Arc<TurnWatch>) -> Taps {
         Aside::Wire(wire) => taps.push(wire.tap()),
         Aside::Lines => taps.push(Arc::new(follow::Notices)),
     }
+    // Who looks on sees what became of every call, unless it is the answer alone that is shown.
+    if matches!(aside, Aside::Lines) || render::tone() == Tone::Verbose {
+        taps.push(Arc::new(follow::Refusals));
+    }
     if args.output == Output::Jsonl {
         taps.push(Arc::new(follow::Lines));
     }

@@ -55,6 +55,72 @@ fn all_allows_what_no_rule_denies() {
     assert_eq!((ran.code, wrote(&desk)), (0, false), "{}", ran.seen());
 }
 
+/// A plan in which the model runs one command and then says what it was told.
+fn runs(command: &str, hooks: Value) -> Value {
+    let mut plan = calls("bash", json!({"command": command}), json!({}));
+    plan["tools"] = json!([{"module": "tool-bash"}]);
+    plan["hooks"] = hooks;
+    plan
+}
+
+/// Runs such a plan where commands of hooks are found.
+fn ran_with_path(desk: &Desk, args: &[&str]) -> Ran {
+    let path = git_variables(&desk.path("user")).into_iter().find(|(name, _)| name == "PATH").unwrap().1;
+    with(desk, &[("PATH", &path)], &[&["run", "--plan", "a.json"], args, &["go"]].concat())
+}
+
+#[test]
+fn a_command_that_nobody_could_allow_is_told_as_it_is() {
+    let desk = Desk::new();
+    let command = "touch 'a  b'\ncurl -H 'Authorization: Bearer abcdefabcdef1234567'";
+    desk.plan("a.json", &runs(command, json!([{"module": "hooks-approval"}])));
+    let ran = ran_with_path(&desk, &["--output", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let told = "warning: not allowed: Run with `bash`: touch 'a  b'\\ncurl -H 'Authorization: ";
+    assert!(
+        ran.stderr.starts_with(told) && ran.stderr.contains("; `--approve all` allows it"),
+        "{}",
+        ran.stderr
+    );
+    let denied = ran.json()["denied"].clone();
+    assert_eq!(denied.as_array().unwrap().len(), 1, "{denied}");
+    let (tool, hook) = (&denied[0]["tool_name"], &denied[0]["hook"]);
+    assert_eq!((tool, hook), (&json!("bash"), &json!("hooks-approval")), "{denied}");
+    assert!(denied[0]["arguments"]["command"].as_str().unwrap().starts_with("touch 'a  b'\n"), "{denied}");
+    assert!(
+        !ran.stderr.contains("abcdef1234567") && !denied.to_string().contains("abcdef1234567"),
+        "{denied}"
+    );
+}
+
+#[test]
+fn what_a_rule_or_a_hook_refuses_is_told_once() {
+    let rule = json!({"command": "git push*", "action": "deny"});
+    let rules = json!([{"module": "hooks-approval", "config": {"rules": [rule]}}]);
+    let gate = json!({"event": "tool:pre", "command": "echo 'not today' >&2; exit 2", "timeout": 10});
+    let gates = json!([{"module": "hooks-shell", "config": {"hooks": [gate]}}]);
+    for (hooks, who, why) in
+        [(rules, "hooks-approval", "refused by a rule"), (gates, "hooks-shell", "not today")]
+    {
+        let desk = Desk::new();
+        desk.plan("a.json", &runs("git push origin main", hooks));
+        for form in ["text", "json"] {
+            let ran = ran_with_path(&desk, &["--approve", "all", "--output", form]);
+            assert_eq!(ran.code, 0, "{}", ran.seen());
+            let told = format!("warning: not allowed: Run with `bash`: git push origin main; `{who}");
+            assert!(ran.stderr.starts_with(&told) && ran.stderr.contains(why), "{}", ran.stderr);
+            assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+            if form == "json" {
+                let denied = ran.json()["denied"].clone();
+                assert_eq!(denied.as_array().unwrap().len(), 1, "{denied}");
+                assert_eq!(denied[0]["arguments"], json!({"command": "git push origin main"}));
+                assert!(denied[0]["hook"].as_str().unwrap().starts_with(who), "{denied}");
+                assert!(denied[0]["reason"].as_str().unwrap().contains(why), "{denied}");
+            }
+        }
+    }
+}
+
 #[test]
 fn safe_allows_what_declares_to_change_nothing() {
     let desk = Desk::new();

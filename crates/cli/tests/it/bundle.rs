@@ -130,6 +130,18 @@ fn w12_what_is_amiss_is_told_with_its_line_and_stops_in_strict_mode() {
 }
 
 #[test]
+fn a_tab_is_told_where_it_stands() {
+    let desk = Desk::new();
+    desk.file("b3.md", "---\nbundle:\n  name: x\n\tversion: 1\n---\n");
+    let ran = desk.amplifier(&["run", "--bundle", "./b3.md", "hi"]);
+    assert!(ran.code == 2 && ran.stderr.contains("b3.md:4:1: the YAML is broken"), "{}", ran.seen());
+    assert!(ran.stderr.contains("  4 | \tversion: 1\n    | ^"), "{}", ran.seen());
+    desk.file(".amplifier/settings.yaml", "limits:\n  timeout_seconds: 5\n\n  \tmax_turns: 3\n");
+    let ran = desk.amplifier(&["config", "show"]);
+    assert!(ran.stderr.contains("settings.yaml:4:") && !ran.stderr.contains("yaml:2:"), "{}", ran.seen());
+}
+
+#[test]
 fn w11_broken_files_are_told_with_a_caret() {
     let desk = Desk::new();
     desk.file("b/bundle.md", "---\nbundle:\n  name: [x\n---\n")

@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use amplifier_protocol::event::{CallStalled, Event, HookFailed, PolicyViolation, UserNotification};
+use amplifier_protocol::event::{
+    CallStalled, Event, HookDenied, HookFailed, PolicyViolation, UserNotification,
+};
 use amplifier_protocol::hook::{AskedCall, HookAction, HookResult, Injection};
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::record::RecordBody;
@@ -65,6 +67,15 @@ pub(super) struct Applied {
     refused: Vec<InjectionRefused>,
 }
 
+/// Whose no it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refuser {
+    /// The hook's own.
+    Hook,
+    /// That of whom the hook had asked.
+    Asked,
+}
+
 impl Coordinator {
     /// Whether an event of this name goes anywhere: to a handler or into the journal. Emitters of large or frequent
     /// events ask first, so that what nobody wants is not built.
@@ -101,7 +112,9 @@ impl Coordinator {
             // A hook wanted other data and what it gave cannot be read: going on with the old would ignore a gate.
             Some(Err(error)) => {
                 let reason = format!("a hook changed `{name}` into something that cannot be read: {error}");
-                (event, Decision::Deny { reason, hook: "kernel".to_owned() })
+                let decision = Decision::Deny { reason, hook: "kernel".to_owned() };
+                self.note_denial(&decision, &name, &to_map(&event), Refuser::Hook);
+                (event, decision)
             }
         };
         Emitted { event, decision, modified, ephemeral: applied.ephemeral, held: applied.held }
@@ -231,10 +244,12 @@ impl Coordinator {
             }
         }
         self.show(outcome.messages).await;
-        let mut decision = outcome.decision;
+        let (mut decision, mut refuser) = (outcome.decision, Refuser::Hook);
         if decision == Decision::Proceed && !outcome.questions.is_empty() {
             decision = self.ask_all(outcome.questions, self.asked_call(&outcome.data)).await;
+            refuser = Refuser::Asked;
         }
+        self.note_denial(&decision, event, &outcome.data, refuser);
         let mut applied = Applied { decision, ephemeral: Vec::new(), held: Vec::new(), refused: Vec::new() };
         for injection in outcome.injections {
             match self.admit_injection(injection, event) {
@@ -248,6 +263,27 @@ impl Coordinator {
             }
         }
         applied
+    }
+
+    /// Keeps in the journal who refused what; nothing where it may happen.
+    fn note_denial(
+        &self,
+        decision: &Decision,
+        event: &EventName,
+        data: &Map<String, Value>,
+        refuser: Refuser,
+    ) {
+        let Decision::Deny { reason, hook } = decision else { return };
+        let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
+        self.note(|| HookDenied {
+            hook: hook.clone(),
+            event: event.to_string(),
+            reason: reason.clone(),
+            asked: refuser == Refuser::Asked,
+            tool_name: text("tool_name"),
+            tool_input: data.get("tool_input").cloned(),
+            tool_call_id: text("tool_call_id"),
+        });
     }
 
     /// The tool call that an event is about, for whoever is asked.

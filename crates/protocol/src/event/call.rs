@@ -43,6 +43,34 @@ impl Event for HookFailed {
     const EMITTER: &'static str = KERNEL;
 }
 
+/// A hook refused what an event announced, or asked about it and was told no. Recorded for each refusal, so that also those
+/// leave a trace that nobody was asked about.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HookDenied {
+    /// The hook; `kernel` where what hooks made of the event cannot be used.
+    pub hook: String,
+    /// The event it answered.
+    pub event: String,
+    /// Why.
+    pub reason: String,
+    /// Whether it was asked about, so that the answer refused it.
+    pub asked: bool,
+    /// The tool, when it was about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// What the tool was called with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_input: Option<Value>,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+}
+
+impl Event for HookDenied {
+    const NAME: &'static str = "hook:denied";
+    const EMITTER: &'static str = KERNEL;
+}
+
 /// A hook told the model something. Recorded for each injection that was let in, so that also those leave a trace that no
 /// message keeps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

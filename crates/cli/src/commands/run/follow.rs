@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use amplifier_app::denial::Denial;
 use amplifier_app::open::RecordTap;
 use amplifier_app::telling;
-use amplifier_protocol::event::{Event, ProviderRetry, UserNotification};
+use amplifier_protocol::event::{Event, HookDenied, ProviderRetry, UserNotification};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
 use amplifier_protocol::run::record_line;
@@ -71,6 +72,24 @@ impl RecordTap for Retries {
         let RecordBody::Event { name, data } = &record.body else { return };
         if name.as_str() == ProviderRetry::NAME {
             drop(ProviderRetry::deserialize(data).map(|retry| tell_retry(&retry)));
+        }
+    }
+
+    fn child(&self, _id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(Self))
+    }
+}
+
+/// Tells what a hook refused by itself, here or in an agent, where nobody sees the calls.
+pub(super) struct Refusals;
+
+impl RecordTap for Refusals {
+    fn record(&self, record: &Record) {
+        let RecordBody::Event { name, data } = &record.body else { return };
+        if name.as_str() == HookDenied::NAME
+            && let Some(told) = Denial::read(data).and_then(|denial| denial.told())
+        {
+            Remark::warning(told).tell();
         }
     }
 

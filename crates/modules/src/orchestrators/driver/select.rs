@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amplifier_core::coordinator::Coordinator;
-use amplifier_protocol::event::{Event, ToolSelected, ToolSelecting};
+use amplifier_protocol::event::{Event, HookDenied, ToolSelected, ToolSelecting};
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::tool::ToolCall;
 use serde_json::{Map, Value, json};
@@ -40,6 +40,17 @@ pub(super) async fn select(coordinator: &Coordinator, call: &ToolCall, ran: &mut
             chosen.arguments = tool_input.unwrap_or(chosen.arguments);
         }
         Verdict::Refused { reason } => {
+            // What is gathered is not a denial for the kernel, so it is told here.
+            let denied = HookDenied {
+                hook: "scheduler".to_owned(),
+                event: ToolSelecting::NAME.to_owned(),
+                reason: reason.clone(),
+                asked: false,
+                tool_name: Some(call.name.clone()),
+                tool_input: Some(call.arguments.clone()),
+                tool_call_id: Some(call.id.clone()),
+            };
+            drop(coordinator.emit(denied).await);
             ran.content = format!("Denied by hook: {reason}").into();
             return None;
         }
