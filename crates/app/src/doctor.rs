@@ -1,5 +1,6 @@
 //! Looks at everything a session needs and says what is wrong and what to do about it. It changes nothing and fetches
-//! nothing: folders are looked at, programs asked for their version, servers on this machine for their models.
+//! nothing: folders are looked at, programs asked for their version, servers on this machine for their models. All it leaves
+//! is a note beside a journal that it found to be damaged, for lists.
 //!
 //! All checks run side by side, each within its time. How findings look on a screen is the front end's business.
 
@@ -45,7 +46,7 @@ pub enum Check {
     Bundle,
     /// Collections and their profiles can be read.
     Collections,
-    /// Sessions can be listed, and none was left in the middle.
+    /// Sessions can be listed, none was left in the middle, and journals are what was written.
     Sessions,
     /// What was fetched is on record.
     Cache,

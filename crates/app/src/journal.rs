@@ -3,6 +3,7 @@
 //! [`FileJournal`] is the one writer, [`RecordReader`] and [`Follower`] are for anybody. The format, by example:
 //! `docs/reference/journal.md`. What the records mean is not decided here; views of them are in `store`.
 
+mod around;
 mod blobs;
 mod copy;
 mod error;
@@ -26,6 +27,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::watch;
 
+pub use around::{Around, Fault, Gap, Passage};
 pub use copy::copy_beginning;
 pub use error::{BlobError, Damage, JournalFileError};
 pub use follower::Follower;

@@ -162,6 +162,11 @@ impl SessionFolder {
         self.dir.join("events.torn")
     }
 
+    /// That its journal was found to be damaged.
+    pub fn damage(&self) -> PathBuf {
+        self.dir.join("damaged.json")
+    }
+
     /// The conversation, a view of the journal.
     pub fn transcript(&self) -> PathBuf {
         self.dir.join("transcript.jsonl")

@@ -20,12 +20,16 @@ pub mod export;
 mod find;
 mod fork;
 pub(crate) mod index;
+mod kept;
 mod list;
+pub(crate) mod mark;
 mod place;
+mod reading;
 pub mod recent;
 mod remove;
 pub(crate) mod rescue;
 mod rewind;
+mod salvage;
 pub mod search;
 pub mod story;
 mod turns;
@@ -33,12 +37,15 @@ mod turns;
 pub use describe::{MAX_NAME_CHARS, Renamed, checked_name, rename};
 pub use find::resolve;
 pub use fork::{ForkRequest, Forked, fork};
-pub use list::{Children, Listed, Listing, Scope, Tree, Unread, list, look, tree};
+pub use list::{Children, Listed, Listing, Scope, Tree, Unread, list, look, look_around, tree};
+pub use mark::{damaged_json, note as note_damaged};
 pub use place::Place;
+pub use reading::{Damaged, join as join_damaged};
 pub use remove::{Old, Removal, copies_of, delete, delete_each, families, older_than, size_of, sweep};
 pub use rewind::{FilesBack, Rewound, files_back, rewind};
+pub use salvage::{Salvaged, salvage};
 pub(crate) use turns::Cut;
-pub use turns::{Turn, turns};
+pub use turns::{Turn, turns, turns_around};
 
 /// What helps whoever named a session that is not there.
 const EVERY_SESSION: &str =

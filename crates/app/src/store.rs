@@ -14,16 +14,18 @@ use std::path::PathBuf;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::{MountPlan, PlanError, PlanForm};
 
+pub(crate) use history::transcript_of;
 pub use history::{ReadHistory, ViewsUse, read_history};
 pub use metadata::{Metadata, Progress, TITLE_CHARS};
-pub(crate) use views::update_views_to;
 pub use views::{
     Views, are_damaged, check_journal, metadata_now, metadata_of, rebuild_views, update_views, usage_of_all,
 };
+pub(crate) use views::{metadata_from, update_views_to};
 
 use crate::files::{Durability, FileError, create_private_dir, write_atomic};
 use crate::journal::JournalFileError;
 use crate::paths::{Home, SessionFolder};
+use crate::sessions::mark;
 
 /// The most that is set aside for the names of sessions before they are read.
 const MOST_ROOM: u64 = 4 * 1024 * 1024;
@@ -144,7 +146,7 @@ impl SessionStore {
     /// The folder of a session whose journal has all that its views were made of.
     pub fn open_whole(&self, id: &SessionId) -> Result<SessionFolder, StoreError> {
         let folder = self.open(id)?;
-        check_journal(&folder)?;
+        check_journal(&folder).inspect_err(|error| mark::refused(&folder, error))?;
         Ok(folder)
     }
 
@@ -207,6 +209,11 @@ impl SessionStore {
     pub fn metadata(&self, id: &SessionId) -> Result<Metadata, StoreError> {
         metadata::read(&self.home.session(id))
     }
+}
+
+/// What a session was when its views were last brought up to date; nothing where that cannot be read.
+pub(crate) fn known_of(folder: &SessionFolder) -> Option<Metadata> {
+    metadata::read(folder).ok()
 }
 
 /// Removes the folder of a session that did not come to be: one that stays would only be in the way of the real ones.

@@ -7,10 +7,10 @@ use amplifier_sources::cache::Cache;
 
 use super::{Check, Finding, Patient, chain, count, some};
 use crate::clock::SystemClock;
-use crate::journal::{Owner, RecordReader, last_owner};
+use crate::journal::{JournalFileError, Owner, RecordReader, last_owner, verify};
 use crate::paths::{Home, SessionFolder};
-use crate::sessions::rescue;
-use crate::store::{SessionStore, check_journal};
+use crate::sessions::{mark, rescue, size_of};
+use crate::store::{SessionStore, StoreError, check_journal};
 
 /// Nothing of this program is older.
 const EARLIEST: Timestamp = Timestamp::from_micros(1_735_689_600_000_000);
@@ -21,6 +21,8 @@ const LEEWAY_MICROS: i64 = 3_600_000_000;
 /// How many sessions are looked at, the newest first, and how many are named each for itself.
 const LOOKED_AT: usize = 1_000;
 const NAMED: usize = 3;
+/// How many bytes of journals are read and compared with their checksums, the newest sessions first.
+const READ_BYTES: u64 = 32 * 1024 * 1024;
 
 pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
     let check = Check::Sessions;
@@ -40,9 +42,12 @@ pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
             0 => String::new(),
             busy => format!(", {} in its first turn now", count(busy, "session", "sessions")),
         };
-        let first = match total > LOOKED_AT {
-            true => format!("; the {LOOKED_AT} newest were looked at"),
-            false => String::new(),
+        let first = match (total > LOOKED_AT, ills.read) {
+            (_, read) if read == total => String::new(),
+            (false, read) => format!("; the journals of the {read} newest were read whole"),
+            (true, read) => {
+                format!("; the {LOOKED_AT} newest were looked at, the journals of {read} read whole")
+            }
         };
         findings.push(check.ok(format!("{}{now}{first}", count(total, "session", "sessions"))));
     }
@@ -52,6 +57,9 @@ pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
 /// What is wrong with sessions: what a resume would stumble over.
 #[derive(Default)]
 struct Ills {
+    /// How many journals were read from end to end, and how long all of them are.
+    read: usize,
+    read_bytes: u64,
     /// Begun just now by somebody who is at work.
     busy: usize,
     /// Nobody said anything in them, or their journals are gone and nothing else tells.
@@ -69,11 +77,11 @@ impl Ills {
             let me = Owner::this_process("", SystemClock::default().now());
             last_owner(&folder.lease()).is_some_and(|owner| owner.host != me.host || is_alive(owner.pid))
         };
-        match check_journal(&folder) {
+        match check_journal(&folder).and_then(|()| self.read(&folder)) {
             Err(_) if is_in_use() => {}
             Err(error) => {
-                let told = error.to_string();
-                self.damaged.push((id.to_string(), told, rescue::cure_of_store(&error)));
+                mark::refused(&folder, &error);
+                self.damaged.push((id.to_string(), chain(&error), rescue::cure_of_store(&error)));
             }
             Ok(()) if store.metadata(id).is_err() && !has_journal(&folder) => match is_in_use() {
                 true => self.busy += 1,
@@ -81,6 +89,25 @@ impl Ills {
             },
             Ok(()) if store.plan(&folder).is_err() => self.planless.push(id.to_string()),
             Ok(()) => {}
+        }
+    }
+
+    /// Compares a journal and its large values with their checksums, as long as not too much was read.
+    fn read(&mut self, folder: &SessionFolder) -> Result<(), StoreError> {
+        let bytes = size_of(folder.dir());
+        if self.read_bytes.saturating_add(bytes) > READ_BYTES {
+            return Ok(());
+        }
+        self.read_bytes += bytes;
+        self.read += 1;
+        match verify(folder) {
+            // One that was begun and has nothing yet is told as that.
+            Err(JournalFileError::File(error)) if error.is_missing() => Ok(()),
+            verified => {
+                verified?;
+                mark::review(folder);
+                Ok(())
+            }
         }
     }
 
@@ -96,7 +123,7 @@ impl Ills {
             );
         }
         for (id, told, cure) in self.damaged.iter().take(NAMED) {
-            let finding = check.warning(format!("session `{id}` cannot go on: {told}"));
+            let finding = check.warning(format!("session `{id}` is damaged: {told}"));
             let delete = format!("`amplifier session delete {id}` removes it");
             findings
                 .push(finding.cure(cure.as_ref().map_or(delete.clone(), |cure| format!("{cure}; {delete}"))));
@@ -105,8 +132,8 @@ impl Ills {
             let more = count(more, "more session", "more sessions");
             findings.push(
                 check
-                    .warning(format!("{more} cannot go on, for such reasons"))
-                    .cure("`amplifier session show ID` says why"),
+                    .warning(format!("{more} are damaged, for such reasons"))
+                    .cure("`amplifier session show ID` says why and what helps"),
             );
         }
         if !self.planless.is_empty() {

@@ -1,7 +1,7 @@
 //! The beginning of a journal as the beginning of another one: the same lines under the same numbers, byte for byte, but for
 //! the first, which says whose journal it is. Large values are shared, not copied: nobody ever changes one.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -30,10 +30,12 @@ pub fn copy_beginning(
     let written = |result: std::io::Result<()>| result.map_err(FileError::at("write", &path));
     written(out.write_all(line::write(first, &body).as_bytes()))?;
     let mut lines = Lines::from_start(from)?;
-    let mut blobs = BTreeSet::new();
+    let mut blobs = BTreeMap::new();
     while let Step::Line(frame) = lines.step()? {
         if frame.seq > 1 && frame.seq <= last {
-            blobs.extend(named_blobs(lines.body(&frame)));
+            for hash in named_blobs(lines.body(&frame)) {
+                blobs.entry(hash).or_insert(frame.seq);
+            }
             written(out.write_all(lines.bytes()))?;
         }
         // The next line is not looked at: it may be the damaged one that the copy shall do without.
@@ -57,15 +59,19 @@ fn named_blobs(body: &str) -> Vec<String> {
 fn share_blobs(
     from: &SessionFolder,
     to: &SessionFolder,
-    blobs: &BTreeSet<String>,
+    blobs: &BTreeMap<String, u64>,
 ) -> Result<(), JournalFileError> {
     if blobs.is_empty() {
         return Ok(());
     }
     let (source, target) = (from.blobs(), to.blobs());
     create_private_dir(&target)?;
-    for hash in blobs {
-        share(&source.join(hash), &target.join(hash))?;
+    for (hash, line) in blobs {
+        let (path, line) = (from.events(), *line);
+        share(&source.join(hash), &target.join(hash)).map_err(|error| match error.is_missing() {
+            true => JournalFileError::Blob { path, line, source: error.into() },
+            false => error.into(),
+        })?;
     }
     Ok(sync_dir(&target)?)
 }

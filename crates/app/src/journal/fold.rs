@@ -37,6 +37,14 @@ pub(super) struct BlobRef {
     pub(super) literal: bool,
 }
 
+impl BlobRef {
+    /// What is read in the place of a value that is gone.
+    pub(super) fn stand_in(&self) -> String {
+        let text = format!("[{} bytes that cannot be read any more]", self.bytes);
+        if self.literal { quoted(&text) } else { text }
+    }
+}
+
 /// Cuts large strings out of a body and escapes what looks like a reference.
 pub(super) fn fold(body: String) -> (String, Vec<Blob>) {
     if body.len() <= LARGE && !body.contains("$blob\"") && !body.contains('\n') {

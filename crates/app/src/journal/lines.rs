@@ -11,6 +11,7 @@ use amplifier_protocol::record::Record;
 
 use super::blobs::Blobs;
 use super::error::{BlobError, Damage, JournalFileError};
+use super::fold::BlobRef;
 use super::index::{self, Entry};
 use super::line::{self, Frame, Refused};
 use crate::files::FileError;
@@ -25,7 +26,20 @@ pub(super) struct Lines {
     reader: BufReader<File>,
     /// Where the next line begins, and the sequence number it must have.
     place: Entry,
+    /// How far the file was read; beyond the place where a torn line was looked at.
+    read: u64,
     line: Vec<u8>,
+}
+
+/// A line as it stands, wherever it should stand.
+#[derive(Debug)]
+pub(super) enum Look {
+    Line(Frame),
+    /// Not what was written.
+    Bad(JournalFileError),
+    End {
+        torn: u64,
+    },
 }
 
 /// What came next.
@@ -60,7 +74,17 @@ impl Lines {
         let path = folder.events();
         let mut file = File::open(&path).map_err(FileError::at("open", &path))?;
         file.seek(SeekFrom::Start(place.offset)).map_err(FileError::at("read", &path))?;
-        Ok(Self { path, reader: BufReader::with_capacity(64 * 1024, file), place, line: Vec::new() })
+        let reader = BufReader::with_capacity(64 * 1024, file);
+        Ok(Self { path, reader, place, read: place.offset, line: Vec::new() })
+    }
+
+    /// Goes on from another place. Costs nothing where that is the next line.
+    pub(super) fn go_to(&mut self, place: Entry) -> Result<(), JournalFileError> {
+        if place.offset != self.read {
+            self.reader.seek(SeekFrom::Start(place.offset)).map_err(FileError::at("read", &self.path))?;
+        }
+        (self.place, self.read) = (place, place.offset);
+        Ok(())
     }
 
     /// Where the next line begins.
@@ -70,6 +94,21 @@ impl Lines {
 
     /// Checks the next line.
     pub(super) fn step(&mut self) -> Result<Step, JournalFileError> {
+        match self.look()? {
+            Look::Line(frame) if frame.seq == self.place.seq => {
+                self.place.seq += 1;
+                Ok(Step::Line(frame))
+            }
+            Look::Line(frame) => {
+                Err(self.damaged(Damage::Sequence { expected: self.place.seq, found: frame.seq }))
+            }
+            Look::Bad(error) => Err(error),
+            Look::End { torn } => Ok(Step::End { torn }),
+        }
+    }
+
+    /// Looks at the next line, whatever its number. Errors call it by the number it should have.
+    pub(super) fn look(&mut self) -> Result<Look, JournalFileError> {
         self.line.clear();
         if self.line.capacity() > 1024 * 1024 {
             self.line = Vec::new();
@@ -78,33 +117,34 @@ impl Lines {
             .take(MAX_LINE as u64 + 1)
             .read_until(b'\n', &mut self.line)
             .map_err(FileError::at("read", &self.path))?;
+        self.read += bytes as u64;
         if bytes > MAX_LINE {
-            return Err(JournalFileError::LineTooLong {
-                path: self.path.clone(),
-                line: self.place.seq,
-                max: MAX_LINE,
-            });
+            if !self.line.ends_with(b"\n") {
+                self.read += self.reader.skip_until(b'\n').map_err(FileError::at("read", &self.path))? as u64;
+            }
+            self.place.offset = self.read;
+            let (path, line) = (self.path.clone(), self.place.seq);
+            return Ok(Look::Bad(JournalFileError::LineTooLong { path, line, max: MAX_LINE }));
         }
         let Some(text) = self.line.strip_suffix(b"\n") else {
-            return Ok(Step::End { torn: bytes as u64 });
+            return Ok(Look::End { torn: bytes as u64 });
         };
-        match line::read(text) {
-            Ok(frame) if frame.seq == self.place.seq => {
-                self.place = Entry { seq: frame.seq + 1, offset: self.place.offset + bytes as u64 };
-                Ok(Step::Line(frame))
-            }
-            Ok(frame) => Err(self.damaged(Damage::Sequence { expected: self.place.seq, found: frame.seq })),
+        let looked = match line::read(text) {
+            Ok(frame) => Look::Line(frame),
             Err(Refused::Newer(version)) => {
-                Err(JournalFileError::Newer { path: self.path.clone(), line: self.place.seq, version })
+                let (path, line) = (self.path.clone(), self.place.seq);
+                return Err(JournalFileError::Newer { path, line, version });
             }
             Err(Refused::Damage { damage, intact }) => {
                 let rest = self.reader.fill_buf().map_err(FileError::at("read", &self.path))?;
-                match rest.is_empty() && !intact {
-                    true => Ok(Step::End { torn: bytes as u64 }),
-                    false => Err(self.damaged(damage)),
+                if rest.is_empty() && !intact {
+                    return Ok(Look::End { torn: bytes as u64 });
                 }
+                Look::Bad(self.damaged(damage))
             }
-        }
+        };
+        self.place.offset = self.read;
+        Ok(looked)
     }
 
     /// The bytes of the line that was just stepped over, with its line feed.
@@ -120,17 +160,57 @@ impl Lines {
 
     /// The record of the line that was just stepped over, large values back in place.
     pub(super) fn record(&self, frame: Frame, blobs: &Blobs) -> Result<Record, JournalFileError> {
+        let line = frame.seq;
+        self.unfolded(frame, line, |reference| blobs.fetch(reference))
+    }
+
+    /// The record of the line that was just stepped over, a text in the place of each large value that cannot be read; and
+    /// what is wrong with it. There is no record where it is nothing without such a value.
+    pub(super) fn record_around(
+        &self,
+        frame: Frame,
+        line: u64,
+        blobs: &Blobs,
+    ) -> (Option<Record>, Vec<JournalFileError>) {
+        let mut lost = Vec::new();
+        let record = self.unfolded(frame, line, |reference| {
+            blobs.fetch(reference).or_else(|source| {
+                lost.push(JournalFileError::Blob { path: self.path.clone(), line, source });
+                Ok(reference.stand_in())
+            })
+        });
+        match record {
+            Ok(record) => (Some(record), lost),
+            // A body that is kept apart as a whole is no body without it; that it is gone was told.
+            Err(JournalFileError::Record { .. }) if !lost.is_empty() => (None, lost),
+            Err(error) => {
+                lost.push(error);
+                (None, lost)
+            }
+        }
+    }
+
+    fn unfolded(
+        &self,
+        frame: Frame,
+        line: u64,
+        fetch: impl FnMut(&BlobRef) -> Result<String, BlobError>,
+    ) -> Result<Record, JournalFileError> {
         let Frame { seq, ts, turn, body } = frame;
         let folded = self
             .line
             .get(body)
             .and_then(|bytes| std::str::from_utf8(bytes).ok())
-            .ok_or_else(|| self.damaged_at(seq, Damage::Shape))?;
-        let blob = |source: BlobError| JournalFileError::Blob { path: self.path.clone(), line: seq, source };
-        let text = super::fold::unfold(folded, |reference| blobs.fetch(reference)).map_err(blob)?;
+            .ok_or_else(|| self.damaged_at(line, Damage::Shape))?;
+        let path = || self.path.clone();
+        let text = super::fold::unfold(folded, fetch).map_err(|source| JournalFileError::Blob {
+            path: path(),
+            line,
+            source,
+        })?;
         let body = line::read_body(&text).map_err(|source| JournalFileError::Record {
-            path: self.path.clone(),
-            line: seq,
+            path: path(),
+            line,
             source,
         })?;
         Ok(Record { seq, ts, turn, body })

@@ -24,9 +24,18 @@ pub struct Peek<'a> {
     pub seq: u64,
     pub ts: Timestamp,
     pub turn: u64,
+    /// The line of the file it stands in: that of its number, unless lines are missing or stand elsewhere.
+    pub line: u64,
     frame: Frame,
     lines: &'a Lines,
     blobs: &'a Blobs,
+}
+
+impl<'a> Peek<'a> {
+    pub(super) fn of(frame: Frame, line: u64, lines: &'a Lines, blobs: &'a Blobs) -> Self {
+        let Frame { seq, ts, turn, .. } = frame;
+        Self { seq, ts, turn, line, frame, lines, blobs }
+    }
 }
 
 impl Peeker {
@@ -64,8 +73,8 @@ impl Peeker {
                 Step::Line(frame) if frame.seq < self.from => {}
                 Step::Line(frame) if frame.seq >= self.until => return Ok(None),
                 Step::Line(frame) => {
-                    let Frame { seq, ts, turn, .. } = frame;
-                    return Ok(Some(Peek { seq, ts, turn, frame, lines: &self.lines, blobs: &self.blobs }));
+                    let line = frame.seq;
+                    return Ok(Some(Peek::of(frame, line, &self.lines, &self.blobs)));
                 }
             }
         }
@@ -92,6 +101,12 @@ impl Peek<'_> {
     /// The whole record, large values back in place.
     pub fn record(self) -> Result<Record, JournalFileError> {
         self.lines.record(self.frame, self.blobs)
+    }
+
+    /// The record with a few words in the place of each large value that cannot be read, and what is wrong with it; no
+    /// record where nothing of it can be read.
+    pub fn record_around(self) -> (Option<Record>, Vec<JournalFileError>) {
+        self.lines.record_around(self.frame, self.line, self.blobs)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::files::{Durability, FileError, write_atomic};
 use crate::journal::{FileJournal, Opened, Owner};
 use crate::paths::SessionFolder;
 use crate::prompt::{PromptError, PromptParts};
+use crate::sessions::mark;
 use crate::store::{SessionStore, StoreError, check_journal, discard};
 
 /// What is kept of a session in its folder.
@@ -54,9 +55,12 @@ impl Kept {
     fn taken(&self, owner: Owner) -> Result<(FileJournal, Opened), AppError> {
         if !self.is_new {
             // Before a torn end is cut: what is wrong is left as it was found.
-            check_journal(&self.folder)?;
+            check_journal(&self.folder).inspect_err(|error| mark::refused(&self.folder, error))?;
         }
         let taken = FileJournal::open(&self.folder, owner)?;
+        if !self.is_new {
+            mark::review(&self.folder);
+        }
         self.write_lock()?;
         Ok(taken)
     }

@@ -10,10 +10,11 @@ use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::SessionError;
-use super::list::look;
+use super::list::look_around;
+use super::reading::{self, Damaged};
 use super::story::{self, Happening, Moment};
-use super::turns::{Turn, turns};
+use super::turns::{Turn, turns_around};
+use super::{SessionError, damaged_json, mark};
 use crate::store::{Metadata, SessionStore};
 
 mod html;
@@ -30,16 +31,18 @@ pub enum Format {
     Html,
 }
 
-/// Writes a session to `out`. It may be in use: what is complete is written.
+/// Writes a session to `out` and tells what of it is damaged: that is marked in its place. It may be in use: what is complete
+/// is written.
 pub fn export(
     store: &SessionStore,
     id: &SessionId,
     format: Format,
     out: &mut dyn Write,
-) -> Result<(), SessionError> {
+) -> Result<Vec<Damaged>, SessionError> {
     let folder = store.open(id)?;
-    let (listed, _) = look(store, id)?;
-    let document = Document { metadata: listed.metadata, turns: turns(&folder)? };
+    let (listed, _) = look_around(store, id)?;
+    let (turns, mut damaged) = turns_around(&folder)?;
+    let document = Document { metadata: listed.metadata, turns, damaged: damaged_json(&damaged) };
     match format {
         Format::Markdown => markdown::begin(out, &document),
         Format::Html => html::begin(out, &document),
@@ -47,7 +50,7 @@ pub fn export(
     }
     .map_err(SessionError::Write)?;
     let mut turn = 0;
-    story::tell(&folder, 1, |moment| {
+    let more = story::tell(&folder, 1, |moment| {
         if !document.tells(&moment) {
             return Ok(());
         }
@@ -67,13 +70,18 @@ pub fn export(
         Format::Json => writeln!(out, "{}", if turn == 0 { "]}" } else { "]}]}" }),
     }
     .and_then(|()| out.flush())
-    .map_err(SessionError::Write)
+    .map_err(SessionError::Write)?;
+    reading::join(&mut damaged, more);
+    mark::note(&folder, &damaged);
+    Ok(damaged)
 }
 
 /// What a document is made of beside its story.
 struct Document {
     metadata: Metadata,
     turns: Vec<Turn>,
+    /// What is wrong with it, as far as that is known before its messages are read.
+    damaged: Value,
 }
 
 impl Document {
@@ -110,11 +118,18 @@ impl Document {
         let left: Vec<_> =
             self.turns.iter().filter(|turn| !turn.counts).map(|turn| turn.number.to_string()).collect();
         add("turns that are no part of it now", (!left.is_empty()).then(|| left.join(", ")));
+        let damaged = self.damaged.as_array().map_or(0, Vec::len);
+        let words = || format!("{damaged} of its journal; what is missing is marked where it was");
+        add("damaged places", (damaged > 0).then(words));
         facts
     }
 
     fn opening(&self) -> String {
-        let about = json!({ "version": VERSION, "session": redact(&self.metadata.told()) }).to_string();
+        let mut about = json!({ "version": VERSION, "session": redact(&self.metadata.told()) });
+        if let (Value::Object(about), false) = (&mut about, self.damaged == json!([])) {
+            about.insert("damaged".to_owned(), self.damaged.clone());
+        }
+        let about = about.to_string();
         format!("{},\"turns\":[", about.strip_suffix('}').unwrap_or(&about))
     }
 }

@@ -10,10 +10,10 @@ use amplifier_protocol::event::{ForkPoint, SessionDescribed};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::record::{Record, RecordBody};
 
-use super::SessionError;
 use super::describe::{checked_name, event, own, write};
 use super::index::{Index, Note};
 use super::turns::Cut;
+use super::{SessionError, mark};
 use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::files::{FileError, create_private_dir, sync_dir};
@@ -42,36 +42,97 @@ pub struct Forked {
     pub metadata: Metadata,
 }
 
+/// Names a fork that is made.
+pub(super) struct Making<'a> {
+    pub(super) source: SessionFolder,
+    /// The session it comes from.
+    pub(super) id: &'a SessionId,
+    pub(super) new: SessionId,
+    pub(super) name: Option<String>,
+}
+
+impl<'a> Making<'a> {
+    pub(super) fn of(
+        store: &SessionStore,
+        id: &'a SessionId,
+        name: Option<&str>,
+    ) -> Result<Self, SessionError> {
+        let name = name.map(checked_name).transpose()?;
+        let new = SessionId::generate(SystemClock::default().now());
+        Ok(Self { source: store.open(id)?, id, new, name })
+    }
+
+    /// Makes the session with what `fill` puts into its folder, which tells the last turn it shares.
+    pub(super) fn make(
+        &self,
+        store: &SessionStore,
+        fill: impl FnOnce(&SessionFolder) -> Result<u64, SessionError>,
+    ) -> Result<Forked, SessionError> {
+        let (home, new) = (store.home(), &self.new);
+        create_private_dir(&home.sessions())?;
+        let unfinished = SessionFolder::new(home.sessions().join(format!("{UNFINISHED}{new}")));
+        create_private_dir(unfinished.dir())?;
+        let made = self.fill(&unfinished, fill).and_then(|turn| {
+            keep_no_secret(store, &unfinished)?;
+            let target = home.session(new);
+            std::fs::rename(unfinished.dir(), target.dir()).map_err(FileError::at("name", target.dir()))?;
+            sync_dir(&home.sessions())?;
+            Ok(turn)
+        });
+        let turn = made.inspect_err(|_| {
+            // The first error is the one worth telling; a folder that stays is swept up by the next cleanup.
+            std::fs::remove_dir_all(unfinished.dir()).ok();
+        })?;
+        let metadata = store.metadata(new)?;
+        Index::of(home).note(&[Note::closed(&metadata)]);
+        Ok(Forked { id: new.clone(), turn, metadata })
+    }
+
+    fn fill(
+        &self,
+        target: &SessionFolder,
+        fill: impl FnOnce(&SessionFolder) -> Result<u64, SessionError>,
+    ) -> Result<u64, SessionError> {
+        let source = &self.source;
+        copy_if_there(&source.mount_plan(), &target.mount_plan())?;
+        copy_if_there(&source.prompt(), &target.prompt())?;
+        copy_if_there(&source.lock(), &target.lock())?;
+        let turn = fill(target)?;
+        update_views(target)?;
+        Ok(turn)
+    }
+
+    /// The first record of the fork: opened under its own id, at the head of a tree of its own.
+    pub(super) fn first_record(&self, plan_hash: String) -> Record {
+        let body = RecordBody::Opened { session_id: self.new.clone(), parent_id: None, plan_hash };
+        Record { seq: 1, ts: SystemClock::default().now(), turn: 0, body }
+    }
+
+    /// What the fork is told to be.
+    pub(super) fn described(&self, turn: u64) -> RecordBody {
+        let forked_from = Some(ForkPoint { session: self.id.clone(), turn });
+        event(&SessionDescribed { name: self.name.clone(), forked_from, ..SessionDescribed::default() })
+    }
+}
+
 /// Makes a session that begins like another one. The other may be in use; what it is doing just now is left out.
 pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Result<Forked, SessionError> {
-    let name = request.name.as_deref().map(checked_name).transpose()?;
-    let source = store.open(id)?;
-    let cut = cut_of(&source, id, request.at).map_err(|error| match check_journal(&source) {
+    let making = Making::of(store, id, request.name.as_deref())?;
+    let source = &making.source;
+    let cut = cut_of(source, id, request.at).map_err(|error| match check_journal(source) {
         // That records are lost says more than that the turn is not there.
         Err(lost) if matches!(error, SessionError::NoTurn { .. } | SessionError::NoJournal { .. }) => {
             lost.into()
         }
         _ => error,
-    })?;
-    let new = SessionId::generate(SystemClock::default().now());
-    let home = store.home();
-    create_private_dir(&home.sessions())?;
-    let unfinished = SessionFolder::new(home.sessions().join(format!("{UNFINISHED}{new}")));
-    create_private_dir(unfinished.dir())?;
-    let made = fill(&source, &unfinished, id, &new, cut, name).and_then(|()| {
-        keep_no_secret(store, &unfinished)?;
-        let target = home.session(&new);
-        std::fs::rename(unfinished.dir(), target.dir()).map_err(FileError::at("name", target.dir()))?;
-        Ok(sync_dir(&home.sessions())?)
     });
-    if let Err(error) = made {
-        // The first error is the one worth telling; a folder that stays is swept up by the next cleanup.
-        std::fs::remove_dir_all(unfinished.dir()).ok();
-        return Err(error);
-    }
-    let metadata = store.metadata(&new)?;
-    Index::of(home).note(&[Note::closed(&metadata)]);
-    Ok(Forked { id: new, turn: cut.turn, metadata })
+    let cut = cut.inspect_err(|error| mark::refused_by(source, error))?;
+    making.make(store, |target| {
+        copy_beginning(source, target, &making.first_record(plan_hash(source, id)?), cut.seq)?;
+        let (journal, _) = own(target, &making.new, "amplifier session fork")?;
+        write(&journal, cut, &[making.described(cut.turn)])?;
+        Ok(cut.turn)
+    })
 }
 
 fn cut_of(source: &SessionFolder, id: &SessionId, at: Option<u64>) -> Result<Cut, SessionError> {
@@ -100,36 +161,13 @@ fn keep_no_secret(store: &SessionStore, folder: &SessionFolder) -> Result<(), Se
     Ok(())
 }
 
-fn fill(
-    source: &SessionFolder,
-    target: &SessionFolder,
-    id: &SessionId,
-    new: &SessionId,
-    cut: Cut,
-    name: Option<String>,
-) -> Result<(), SessionError> {
-    copy_if_there(&source.mount_plan(), &target.mount_plan())?;
-    copy_if_there(&source.prompt(), &target.prompt())?;
-    copy_if_there(&source.lock(), &target.lock())?;
-    let first = first_record(source, id, new)?;
-    copy_beginning(source, target, &first, cut.seq)?;
-    let (journal, _) = own(target, new, "amplifier session fork")?;
-    let forked_from = Some(ForkPoint { session: id.clone(), turn: cut.turn });
-    let told = SessionDescribed { name, forked_from, ..SessionDescribed::default() };
-    write(&journal, cut, &[event(&told)])?;
-    update_views(target)?;
-    Ok(())
-}
-
-/// The first record of the fork: opened under its own id, at the head of a tree of its own.
-fn first_record(source: &SessionFolder, id: &SessionId, new: &SessionId) -> Result<Record, SessionError> {
+/// The hash of the plan that a session was begun with.
+fn plan_hash(source: &SessionFolder, id: &SessionId) -> Result<String, SessionError> {
     let first = RecordReader::open(source)?.next().transpose()?;
-    let plan_hash = match first.map(|record| record.body) {
-        Some(RecordBody::Opened { plan_hash, .. }) => plan_hash,
-        _ => return Err(SessionError::NoJournal { id: id.clone(), journal: source.events() }),
-    };
-    let body = RecordBody::Opened { session_id: new.clone(), parent_id: None, plan_hash };
-    Ok(Record { seq: 1, ts: SystemClock::default().now(), turn: 0, body })
+    match first.map(|record| record.body) {
+        Some(RecordBody::Opened { plan_hash, .. }) => Ok(plan_hash),
+        _ => Err(SessionError::NoJournal { id: id.clone(), journal: source.events() }),
+    }
 }
 
 fn copy_if_there(from: &Path, to: &Path) -> Result<(), FileError> {

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use amplifier_core::clock::Clock;
+use amplifier_core::error::chain;
 use amplifier_protocol::ids::SessionId;
 
 use super::index::{Contents, Index, Known, Note};
-use super::{Place, SessionError};
+use super::{Place, SessionError, mark, reading};
 use crate::clock::SystemClock;
 use crate::journal::{Lease, LeaseError, Owner};
 use crate::library::Access;
@@ -75,6 +76,14 @@ pub struct Listed {
     pub metadata: Metadata,
     /// Who has it now.
     pub owner: Option<Owner>,
+    /// What was found to be wrong with its journal, as far as a list knows.
+    pub damaged: Option<String>,
+}
+
+impl Listed {
+    fn of(metadata: Metadata, owner: Option<Owner>) -> Self {
+        Self { metadata, owner, damaged: None }
+    }
 }
 
 /// The sessions there are, the last used first, and those that could not be shown.
@@ -190,6 +199,15 @@ fn sift<'a>(
 }
 
 impl Listing {
+    /// The same, with what is known to be wrong with each: for whoever shows it.
+    #[must_use]
+    pub fn marked(mut self, store: &SessionStore) -> Self {
+        for listed in self.sessions.iter_mut().filter(|listed| listed.damaged.is_none()) {
+            listed.damaged = mark::of(&store.home().session(&listed.metadata.session_id));
+        }
+        self
+    }
+
     fn show(
         &mut self,
         candidate: Candidate<'_>,
@@ -203,7 +221,7 @@ impl Listing {
             }
             Candidate::Indexed(id, known) => match contents.metadata(known) {
                 Some(metadata) => {
-                    self.sessions.push(Listed { metadata, owner: None });
+                    self.sessions.push(Listed::of(metadata, None));
                     return Ok(());
                 }
                 None => id.parse()?,
@@ -241,14 +259,30 @@ pub fn look(store: &SessionStore, id: &SessionId) -> Result<(Listed, Vec<Session
     Ok((listed, listing.rebuilt))
 }
 
+/// One session for being shown: one whose journal is damaged is what its views know of it, or else what can be read.
+pub fn look_around(store: &SessionStore, id: &SessionId) -> Result<(Listed, Vec<SessionId>), SessionError> {
+    store.open(id)?;
+    let mut listing = Listing::default();
+    match examine(store, id, &mut listing) {
+        Err(error @ SessionError::Store(StoreError::Journal(_))) => {
+            let folder = store.home().session(id);
+            let metadata = reading::metadata_around(&folder, id)?.ok_or(error)?;
+            Ok((Listed::of(metadata, None), Vec::new()))
+        }
+        listed => Ok((listed?, listing.rebuilt)),
+    }
+}
+
 /// One session for a list: one whose journal is damaged is listed as it was known.
 fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Result<Listed, SessionError> {
     match examined(store, id, listing) {
         Err(error @ SessionError::Store(StoreError::Behind { .. } | StoreError::Journal(_))) => {
             // The error of the journal is the one worth telling.
             let Ok(metadata) = store.metadata(id) else { return Err(error) };
+            let damaged = Some(chain(&error));
+            mark::refused_by(&store.home().session(id), &error);
             listing.damaged.push((id.clone(), error));
-            Ok(Listed { metadata, owner: None })
+            Ok(Listed { damaged, ..Listed::of(metadata, None) })
         }
         listed => listed,
     }
@@ -266,10 +300,10 @@ fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resu
         Err(LeaseError::Held { owner, .. }) => {
             // What its views know, where the journal is just being written in a way that cannot be read.
             let metadata = metadata_now(&folder).or_else(|_| metadata_of(&folder)).map_err(empty(id))?;
-            return Ok(Listed { metadata, owner });
+            return Ok(Listed::of(metadata, owner));
         }
         // A home that can only be read, or a full disk: what stands in the journal is enough.
-        Err(_) => return Ok(Listed { metadata: metadata_now(&folder).map_err(empty(id))?, owner: None }),
+        Err(_) => return Ok(Listed::of(metadata_now(&folder).map_err(empty(id))?, None)),
     };
     let damaged = are_damaged(&folder);
     match update_views(&folder) {
@@ -280,7 +314,7 @@ fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resu
     }
     let metadata = metadata_now(&folder).map_err(empty(id))?;
     drop(lease);
-    Ok(Listed { metadata, owner: None })
+    Ok(Listed::of(metadata, None))
 }
 
 /// Names the session in which nothing was said.

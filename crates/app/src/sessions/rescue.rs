@@ -5,6 +5,7 @@ use std::path::Path;
 
 use amplifier_protocol::event::{Event, OrchestratorComplete};
 
+use super::turns::turns_around;
 use crate::journal::{BlobError, JournalFileError, LeaseError, Peeker};
 use crate::paths::SessionFolder;
 use crate::store::StoreError;
@@ -12,10 +13,9 @@ use crate::store::StoreError;
 /// What helps where the store refused; nothing where only general advice does.
 pub(crate) fn cure_of_store(error: &StoreError) -> Option<String> {
     match error {
-        StoreError::Behind { journal, .. } => Some(format!(
-            "put a copy of `events.jsonl` back, or {}; what was said last stands in `transcript.jsonl` beside it",
-            way_out(journal, u64::MAX)
-        )),
+        StoreError::Behind { journal, .. } => {
+            Some(format!("put a copy of `events.jsonl` back, or {}", way_out(journal, u64::MAX)))
+        }
         StoreError::File(error) => error.cure().map(str::to_owned),
         StoreError::Journal(error) => cure(error),
         _ => None,
@@ -24,34 +24,73 @@ pub(crate) fn cure_of_store(error: &StoreError) -> Option<String> {
 
 /// What helps where a journal refused; nothing where only general advice does.
 pub(crate) fn cure(error: &JournalFileError) -> Option<String> {
-    let (path, line) = match error {
+    let (path, before, what) = match error {
         JournalFileError::Blob { source: BlobError::File(error), .. } if error.cure().is_some() => {
             return error.cure().map(str::to_owned);
         }
+        JournalFileError::Blob { path, line, .. } => (path, *line, "the files in `blobs/`"),
         JournalFileError::Damaged { path, line, .. }
         | JournalFileError::LineTooLong { path, line, .. }
-        | JournalFileError::Record { path, line, .. }
-        | JournalFileError::Blob { path, line, .. } => (path, *line),
+        | JournalFileError::Record { path, line, .. } => (path, *line, "the file"),
         JournalFileError::File(error) | JournalFileError::Lease(LeaseError::File(error)) => {
             return error.cure().map(str::to_owned);
         }
         _ => return None,
     };
-    let way_out = way_out(path, line);
     Some(format!(
-        "something else changed the file, and it is left as it is: put a copy of it back, or {way_out}"
+        "something else changed {what}, and all is left as it is: put a copy back, or {}",
+        way_out(path, before)
     ))
 }
 
-/// How to go on with what is whole before a record.
+/// The line of a journal that is damaged, or where it ends too early; nothing where it is not the journal that is wrong.
+pub(super) fn line_of(error: &StoreError) -> Option<u64> {
+    match error {
+        StoreError::Behind { ends, .. } => Some(ends.unwrap_or(0) + 1),
+        StoreError::Journal(error) => line_of_journal(error),
+        _ => None,
+    }
+}
+
+pub(super) fn line_of_journal(error: &JournalFileError) -> Option<u64> {
+    match error {
+        JournalFileError::Damaged { line, .. }
+        | JournalFileError::LineTooLong { line, .. }
+        | JournalFileError::Record { line, .. }
+        | JournalFileError::Blob { line, .. } => Some(*line),
+        _ => None,
+    }
+}
+
+/// How to go on with what can be read, and with what comes before a record.
 fn way_out(journal: &Path, before: u64) -> String {
-    let folder = journal.parent().unwrap_or(journal);
-    let id = folder.file_name().unwrap_or_default().to_string_lossy();
-    match last_whole_turn(&SessionFolder::new(folder), before) {
-        Some(turn) => {
-            format!("`amplifier session fork {id} --at {turn}` goes on with what is whole, up to turn {turn}")
+    let folder = SessionFolder::new(journal.parent().unwrap_or(journal));
+    let id = folder.dir().file_name().unwrap_or_default().to_string_lossy();
+    // What cannot be read is what is being told.
+    let turns = turns_around(&folder).map(|(turns, _)| turns).unwrap_or_default();
+    let transcript = folder.transcript();
+    if turns.is_empty() {
+        let has_words = std::fs::metadata(&transcript).is_ok_and(|transcript| transcript.len() > 0);
+        return match has_words {
+            true => format!("begin anew: what was said stands in `{}`", transcript.display()),
+            false => "begin anew: nothing of it can be read".to_owned(),
+        };
+    }
+    let salvage = format!("`amplifier session fork {id} --salvage` goes on with all that can be read");
+    let whole: Vec<u64> = turns.iter().filter(|turn| turn.is_whole()).map(|turn| turn.number).collect();
+    let whole = match whole.as_slice() {
+        [] => "no turn is whole".to_owned(),
+        [turn] => format!("turn {turn} is whole"),
+        [first @ .., last] => {
+            let first: Vec<_> = first.iter().map(u64::to_string).collect();
+            format!("turns {} and {last} are whole", first.join(", "))
         }
-        None => "begin anew: not one of its turns is whole".to_owned(),
+    };
+    match last_whole_turn(&folder, before) {
+        Some(turn) => format!(
+            "{salvage} ({whole}), `amplifier session fork {id} --at {turn}` with what comes before the damage"
+        ),
+        None => format!("{salvage} ({whole})"),
     }
 }
 

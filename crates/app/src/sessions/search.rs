@@ -6,11 +6,12 @@ use amplifier_protocol::time::Timestamp;
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
-use super::SessionError;
 use super::list::{Listed, Listing, Scope, Unread, list};
-use super::story::{Happening, moments};
-use crate::journal::{JournalFileError, Peeker};
-use crate::store::{SessionStore, check_journal};
+use super::reading::{Damaged, Part, Read, Reading};
+use super::story::{self, Happening, Moment, moments};
+use super::{SessionError, mark};
+use crate::journal::{JournalFileError, Peek};
+use crate::store::{Metadata, SessionStore};
 
 /// How much is shown around what was found, in characters on each side.
 const AROUND: usize = 60;
@@ -40,6 +41,8 @@ pub struct Searched {
     pub hits: usize,
     /// Sessions that could not be read, and why.
     pub unread: Vec<Unread>,
+    /// Sessions of which a part could not be read.
+    pub damaged: Vec<(SessionId, Vec<Damaged>)>,
 }
 
 /// Looks for a text, the last used sessions first. `each` gets every hit and says whether to go on.
@@ -54,10 +57,19 @@ pub fn search(
     let mut searched = Searched { unread, ..Searched::default() };
     for listed in sessions {
         searched.sessions += 1;
-        match of_session(store, &listed, &words, &mut searched.hits, &mut each) {
-            Ok(GoOn::Yes) => {}
-            Ok(GoOn::No) => break,
-            Err(error) => searched.unread.push((listed.metadata.session_id, error)),
+        let (go_on, damaged) = match of_session(store, &listed, &words, &mut searched.hits, &mut each) {
+            Ok(done) => done,
+            Err(error) => {
+                searched.unread.push((listed.metadata.session_id, error));
+                continue;
+            }
+        };
+        if !damaged.is_empty() {
+            mark::note(&store.home().session(&listed.metadata.session_id), &damaged);
+            searched.damaged.push((listed.metadata.session_id, damaged));
+        }
+        if go_on == GoOn::No {
+            break;
         }
     }
     Ok(searched)
@@ -97,38 +109,52 @@ fn of_session(
     words: &Words,
     hits: &mut usize,
     each: &mut impl FnMut(Hit) -> GoOn,
-) -> Result<GoOn, SessionError> {
+) -> Result<(GoOn, Vec<Damaged>), SessionError> {
     let folder = store.home().session(&listed.metadata.session_id);
-    check_journal(&folder)?;
-    let mut peeker = match Peeker::open(&folder) {
-        Err(JournalFileError::File(error)) if error.is_missing() => return Ok(GoOn::Yes),
-        peeker => peeker?,
-    };
-    while let Some(peek) = peeker.next_line()? {
-        if !matches!(peek.kind(), "message" | "$json") || !words.may_be_in(peek.text()) {
-            continue;
+    let mut reading = match Reading::open(&folder) {
+        Err(SessionError::Journal(JournalFileError::File(error))) if error.is_missing() => {
+            return Ok((GoOn::Yes, Vec::new()));
         }
-        for moment in moments(&peek.record()?) {
-            let Some((by, text)) = said(moment.what) else { continue };
-            for (line, text, at) in found(&text, words) {
-                *hits += 1;
-                let hit = Hit {
-                    session_id: listed.metadata.session_id.clone(),
-                    label: listed.metadata.label().to_owned(),
-                    turn: moment.turn,
-                    ts: moment.ts,
-                    by: by.clone(),
-                    line,
-                    text,
-                    at,
+        reading => reading?,
+    };
+    loop {
+        let told = match reading.advance()? {
+            Part::End => return Ok((GoOn::Yes, reading.damaged())),
+            Part::Lost(lost) => story::of_lost(&lost, listed.metadata.created),
+            Part::Line => {
+                let may_tell = |peek: Peek<'_>| {
+                    matches!(peek.kind(), "message" | "$json") && words.may_be_in(peek.text())
                 };
-                if each(hit) == GoOn::No {
-                    return Ok(GoOn::No);
+                match reading.line().is_some_and(may_tell).then(|| reading.record()).flatten() {
+                    Some(Read::Record(record) | Read::Partly(record)) => moments(&record),
+                    Some(Read::Lost(lost)) => story::of_lost(&lost, listed.metadata.created),
+                    None => continue,
                 }
+            }
+        };
+        for hit in told.into_iter().flat_map(|moment| hits_of(moment, &listed.metadata, words)) {
+            *hits += 1;
+            if each(hit) == GoOn::No {
+                return Ok((GoOn::No, reading.damaged()));
             }
         }
     }
-    Ok(GoOn::Yes)
+}
+
+fn hits_of(moment: Moment, about: &Metadata, words: &Words) -> Vec<Hit> {
+    let Moment { ts, turn, what, .. } = moment;
+    let Some((by, text)) = said(what) else { return Vec::new() };
+    let hits = found(&text, words).into_iter().map(|(line, text, at)| Hit {
+        session_id: about.session_id.clone(),
+        label: about.label().to_owned(),
+        turn,
+        ts,
+        by: by.clone(),
+        line,
+        text,
+        at,
+    });
+    hits.collect()
 }
 
 fn said(what: Happening) -> Option<(String, String)> {

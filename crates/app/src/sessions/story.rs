@@ -2,7 +2,7 @@
 //! exporting, searching and replaying. Secrets are taken out here, so whatever is made from it has none.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read as _, Seek, SeekFrom};
 use std::path::Path;
 
 use amplifier_core::redact::{redact, redact_text};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::SessionError;
-use crate::journal::Peeker;
+use super::reading::{Damaged, Lost, Part, Read, Reading};
 use crate::paths::SessionFolder;
 use crate::words;
 
@@ -57,24 +57,66 @@ pub enum Happening {
     Rewound { to: u64 },
     /// The turn ended.
     Ended { status: TurnStatus },
+    /// Records that stood here cannot be read: so many, from this line of the journal on. So many messages of theirs come
+    /// next, from the transcript.
+    Lost { records: u64, line: u64, kept: usize },
 }
 
-/// Tells the story of a session from a turn on, one moment after the other.
+/// Tells the story of a session from a turn on, one moment after the other; and what of the session is damaged. That is told
+/// around: a moment stands where something is missing.
 pub fn tell(
     folder: &SessionFolder,
     from: u64,
     mut each: impl FnMut(Moment) -> Result<(), SessionError>,
-) -> Result<(), SessionError> {
-    let mut peeker = Peeker::open(folder)?;
-    while let Some(peek) = peeker.next_line()? {
-        if peek.turn < from || !is_told(peek.kind(), peek.event()) {
-            continue;
-        }
-        for moment in moments(&peek.record()?) {
-            each(moment)?;
-        }
+) -> Result<Vec<Damaged>, SessionError> {
+    let mut reading = Reading::open(folder)?;
+    let mut now = Timestamp::from_micros(0);
+    loop {
+        let told = match reading.advance()? {
+            Part::End => return Ok(reading.damaged()),
+            Part::Lost(lost) => of_lost(&lost, now),
+            Part::Line => {
+                let Some(peek) = reading.line() else { continue };
+                now = peek.ts;
+                if peek.turn < from || !is_told(peek.kind(), peek.event()) {
+                    continue;
+                }
+                match reading.record() {
+                    Some(Read::Record(record) | Read::Partly(record)) => moments(&record),
+                    Some(Read::Lost(lost)) => of_lost(&lost, now),
+                    None => continue,
+                }
+            }
+        };
+        told.into_iter().filter(|moment| moment.turn >= from).try_for_each(&mut each)?;
     }
-    Ok(())
+}
+
+/// What is told in the place of records that cannot be read.
+pub(super) fn of_lost(lost: &Lost, ts: Timestamp) -> Vec<Moment> {
+    let Lost { gap, kept, .. } = lost;
+    let moment = |turn, what| Moment { seq: gap.from, ts, turn, what };
+    let what = Happening::Lost { records: gap.records(), line: gap.line, kept: kept.len() };
+    let turns = lost.turns();
+    let first = turns.first().copied().or(gap.behind).unwrap_or(gap.before);
+    let mut told = vec![moment(first, what)];
+    for (message, turn) in kept.iter().zip(turns) {
+        told.extend(of_message(message).into_iter().map(|what| moment(turn, what)));
+    }
+    told
+}
+
+/// The words for records that cannot be read.
+pub fn lost_words(records: u64, line: u64, kept: usize) -> String {
+    let (records, them) = match records {
+        1 => ("1 record".to_owned(), "it"),
+        records => (format!("{records} records"), "them"),
+    };
+    let kept = match kept {
+        0 => String::new(),
+        _ => format!("; what was said in {them} follows from the transcript"),
+    };
+    format!("{records} cannot be read: events.jsonl:{line}{kept}")
 }
 
 /// The last things that were said, from the end of the transcript: for whoever goes on with a session that may be long. What
@@ -194,6 +236,11 @@ fn text_of(content: &Content) -> String {
         block => format!("[{}]", block.kind()),
     });
     texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Whether a message is what the person asked: what begins a turn.
+pub(super) fn is_prompt(message: &Message) -> bool {
+    message.role == Role::User && !message.metadata.contains_key("source")
 }
 
 /// What the model said, without what the loop noted behind it when it was stopped.

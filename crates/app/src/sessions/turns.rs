@@ -6,13 +6,14 @@
 use amplifier_core::history::Replay;
 use amplifier_protocol::event::{Event, OrchestratorComplete, PromptSubmit, SessionRewound, TurnStatus};
 use amplifier_protocol::ids::SessionId;
-use amplifier_protocol::message::Messages;
+use amplifier_protocol::message::{Message, Messages};
 use amplifier_protocol::record::RecordBody;
 use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::SessionError;
+use super::reading::{Damaged, Lost, Part, Read, Reading};
+use super::{SessionError, story};
 use crate::journal::{Peek, Peeker};
 use crate::paths::SessionFolder;
 use crate::words;
@@ -35,6 +36,16 @@ pub struct Turn {
     pub after: u64,
     /// Whether it is part of the conversation now.
     pub counts: bool,
+    /// Whether records of it cannot be read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
+}
+
+impl Turn {
+    /// Whether all of it can be read.
+    pub(super) fn is_whole(&self) -> bool {
+        self.status.is_some() && !self.damaged
+    }
 }
 
 /// A place in a journal: everything up to the record `seq`, which is the end of a turn.
@@ -46,31 +57,115 @@ pub(crate) struct Cut {
     pub(crate) ended: bool,
 }
 
-/// All turns of a session in order.
+/// All turns of a session in order. Refuses a damaged journal.
 pub fn turns(folder: &SessionFolder) -> Result<Vec<Turn>, SessionError> {
-    let mut peeker = Peeker::open(folder)?;
-    let (mut turns, mut head) = (Vec::<Turn>::new(), Head::at(0));
-    while let Some(peek) = peeker.next_line()? {
-        if peek.turn > turns.last().map_or(0, |turn| turn.number) {
-            let (number, begun, after) = (peek.turn, peek.ts, head.turn);
-            turns.push(Turn { number, begun, prompt: None, status: None, after, counts: false });
-            head = Head::at(number);
+    let (turns, damaged) = turns_around(folder)?;
+    match damaged.into_iter().next() {
+        Some(damaged) => Err(damaged.error),
+        None => Ok(turns),
+    }
+}
+
+/// All turns of a session in order, as far as they can be read, and what cannot.
+pub fn turns_around(folder: &SessionFolder) -> Result<(Vec<Turn>, Vec<Damaged>), SessionError> {
+    let mut reading = Reading::open(folder)?;
+    let mut row = Row { turns: Vec::new(), head: Head::at(0), now: Timestamp::from_micros(0) };
+    loop {
+        match reading.advance()? {
+            Part::End => return Ok((row.counted(), reading.damaged())),
+            Part::Lost(lost) => row.miss(&lost),
+            Part::Line => {
+                let Some(peek) = reading.line() else { continue };
+                row.now = peek.ts;
+                row.reach(peek.turn);
+                let is_mark = Mark::is_one(&peek);
+                if let Some(mark) = is_mark.then(|| Mark::at_sight(&peek)).flatten() {
+                    row.head.take(mark);
+                } else if is_mark
+                    || matches!(peek.event(), Some(PromptSubmit::NAME | OrchestratorComplete::NAME))
+                    || (peek.kind() == "message" && row.wants_prompt())
+                {
+                    match reading.record() {
+                        Some(Read::Record(record) | Read::Partly(record)) => row.take(record.body),
+                        Some(Read::Lost(lost)) => row.miss(&lost),
+                        None => {}
+                    }
+                }
+            }
         }
-        if Mark::is_one(&peek) {
-            head.take(Mark::of(peek)?);
-        } else if let Some(PromptSubmit::NAME | OrchestratorComplete::NAME) = peek.event()
-            && let (RecordBody::Event { data, .. }, Some(turn)) = (peek.record()?.body, turns.last_mut())
-        {
+    }
+}
+
+/// The turns that were read so far.
+struct Row {
+    turns: Vec<Turn>,
+    head: Head,
+    now: Timestamp,
+}
+
+impl Row {
+    /// Begins a turn, if it is one that was not begun.
+    fn reach(&mut self, number: u64) {
+        if number > self.turns.last().map_or(0, |turn| turn.number) {
+            let (begun, after) = (self.now, self.head.turn);
+            let turn =
+                Turn { number, begun, prompt: None, status: None, after, counts: false, damaged: false };
+            self.turns.push(turn);
+            self.head = Head::at(number);
+        }
+    }
+
+    /// Whether the record that tells what was asked may be among those that are lost.
+    fn wants_prompt(&self) -> bool {
+        self.turns.last().is_some_and(|turn| turn.damaged && turn.prompt.is_none())
+    }
+
+    fn take(&mut self, body: RecordBody) {
+        let (name, data) = match body {
+            RecordBody::Event { name, data } => (name, data),
+            RecordBody::Message(message) => return self.ask(&message),
+            _ => return,
+        };
+        if name.as_str() == SessionRewound::NAME {
+            self.head.take(Mark::GoesTo(data.get("to").and_then(Value::as_u64)));
+        } else if let Some(turn) = self.turns.last_mut() {
             tell(turn, &data);
         }
     }
-    let mut head = head.turn;
-    for turn in turns.iter_mut().rev() {
-        if turn.number == head {
-            (turn.counts, head) = (true, turn.after);
+
+    /// Records are missing here: of the last turn, unless it has ended, and of those up to the next one.
+    fn miss(&mut self, lost: &Lost) {
+        if let Some(turn) = self.turns.last_mut().filter(|turn| turn.status.is_none()) {
+            turn.damaged = true;
+        }
+        for (message, number) in lost.kept.iter().zip(lost.turns()) {
+            self.reach(number);
+            self.ask(message);
+            self.turns.last_mut().into_iter().for_each(|turn| turn.damaged = true);
+        }
+        if let Some(behind) = lost.gap.behind.filter(|behind| *behind > lost.gap.before) {
+            self.reach(behind);
+            self.turns.last_mut().into_iter().for_each(|turn| turn.damaged = true);
         }
     }
-    Ok(turns)
+
+    /// What was asked in the last turn, where nothing else tells.
+    fn ask(&mut self, message: &Message) {
+        if let Some(turn) = self.turns.last_mut().filter(|_| story::is_prompt(message)) {
+            let said = message.content.visible_text();
+            turn.prompt.get_or_insert_with(|| words::one_line(words::own(&said), PROMPT_CHARS));
+        }
+    }
+
+    fn counted(mut self) -> Vec<Turn> {
+        let mut head = self.head.turn;
+        for turn in self.turns.iter_mut().rev() {
+            if turn.number == head {
+                (turn.counts, head) = (true, turn.after);
+            }
+        }
+        self.turns
+    }
 }
 
 /// What a record says about where the conversation ends.
@@ -93,11 +188,19 @@ impl Mark {
     }
 
     pub(super) fn of(peek: Peek<'_>) -> Result<Self, SessionError> {
-        // All that was ever said may stand there, and only whether something does is of interest.
+        Ok(match Self::at_sight(&peek) {
+            Some(mark) => mark,
+            None => Self::GoesTo(rewound_to(peek)?),
+        })
+    }
+
+    /// What can be told without reading the record. All that was ever said may stand there, and only whether something does
+    /// is of interest.
+    fn at_sight(peek: &Peek<'_>) -> Option<Self> {
         match (peek.event(), peek.text()) {
-            (None, EMPTY) => Ok(Self::Emptied),
-            (None, _) => Ok(Self::Replaced),
-            (Some(_), _) => Ok(Self::GoesTo(rewound_to(peek)?)),
+            (None, EMPTY) => Some(Self::Emptied),
+            (None, _) => Some(Self::Replaced),
+            (Some(_), _) => None,
         }
     }
 }

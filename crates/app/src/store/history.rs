@@ -10,7 +10,7 @@ use amplifier_core::history::{History, Replay};
 use amplifier_protocol::message::{Message, Messages};
 
 use super::StoreError;
-use super::metadata::Progress;
+use super::metadata::{self, Progress};
 use super::views::usable;
 use crate::journal::{Peeker, RecordReader};
 use crate::paths::SessionFolder;
@@ -68,6 +68,14 @@ fn from_views(folder: &SessionFolder) -> Result<Result<History, ViewsUse>, Store
         }
     }
     Ok(Ok(replay.finish()))
+}
+
+/// What the conversation was at a record, from the transcript alone: for whoever cannot read all of the journal. Nothing where
+/// the transcript is not what was written, or spells something in another way than the journal.
+pub(crate) fn transcript_of(folder: &SessionFolder) -> Option<(u64, Messages)> {
+    let views = metadata::read(folder).ok()?.views;
+    let is_told = views.version == metadata::PROGRESS_VERSION && views.seq > 0 && !views.respelled;
+    Some((views.seq, is_told.then(|| transcript(folder, views))??))
 }
 
 /// The messages of the transcript, if it is what was written.

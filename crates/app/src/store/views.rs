@@ -129,6 +129,15 @@ pub fn metadata_now(folder: &SessionFolder) -> Result<Metadata, StoreError> {
     folded(folder)?.ok_or_else(|| StoreError::Empty { journal: folder.events() })
 }
 
+/// What records make of a session. There must be one that opens it.
+pub(crate) fn metadata_from(records: impl IntoIterator<Item = Record>) -> Option<Metadata> {
+    let mut metadata = None;
+    for record in records {
+        fold::apply(&mut metadata, record);
+    }
+    metadata
+}
+
 /// Tokens of every model call of a session, whichever process made it: what the view knows, and the records since. Writes
 /// nothing.
 pub fn usage_of_all(folder: &SessionFolder) -> Result<RunUsage, StoreError> {

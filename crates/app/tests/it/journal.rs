@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use amplifier_app::journal::{
-    FileJournal, Follower, JournalFileError, LeaseError, RecordReader, Repair, verify,
+    Around, FileJournal, Follower, JournalFileError, LeaseError, Passage, RecordReader, Repair, verify,
 };
+use amplifier_app::paths::SessionFolder;
 use amplifier_core::journal::Journal as _;
 use amplifier_protocol::message::Message;
 use amplifier_protocol::record::{Record, RecordBody};
@@ -218,6 +219,63 @@ fn large_values_are_kept_once_and_a_lost_or_changed_one_is_named() {
     std::fs::remove_file(&blobs[0]).unwrap();
     let error = RecordReader::from_seq(&folder, 3).unwrap().next().unwrap().unwrap_err();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains(&hash));
+}
+
+/// What a reader gets who reads around damage: records by their numbers, gaps in brackets, and the lines it blames.
+fn around(folder: &SessionFolder, known: u64) -> (String, Vec<u64>) {
+    let (mut around, mut got, mut blamed) = (Around::open(folder, known).unwrap(), Vec::new(), Vec::new());
+    loop {
+        let passage = around.advance().unwrap();
+        blamed.extend(around.take_faults().into_iter().map(|fault| fault.line));
+        match passage {
+            Passage::Line => {
+                let peek = around.line().unwrap();
+                let seq = peek.seq;
+                let (record, faults) = peek.record_around();
+                assert_eq!((record.unwrap().seq, faults.len()), (seq, 0));
+                got.push(seq.to_string());
+            }
+            Passage::Gap(gap) if gap.records() == 1 => got.push(format!("[{}]", gap.from)),
+            Passage::Gap(gap) => got.push(format!("[{}-{}]", gap.from, gap.to)),
+            Passage::End => return (got.join(" "), blamed),
+        }
+    }
+}
+
+#[test]
+fn whatever_was_done_to_lines_the_whole_ones_are_read_in_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let records: Vec<_> = (2..=8).map(|seq| event(seq, json!({"n": seq}))).collect();
+    write_journal(&folder, &[vec![opened()], records].concat());
+    let text = std::fs::read_to_string(folder.events()).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let spoilt = |line: usize| lines[line - 1].replacen("\"v\"", "\"w\"", 1);
+    let order = |order: &[usize]| order.iter().map(|line| lines[line - 1]).collect::<String>();
+    let cases = [
+        (text.clone(), "1 2 3 4 5 6 7 8", vec![]),
+        (text.replace(lines[2], &spoilt(3)), "1 2 [3] 4 5 6 7 8", vec![3]),
+        (text.replace(lines[0], &spoilt(1)), "[1] 2 3 4 5 6 7 8", vec![1]),
+        (text.replace(lines[2], "\n\n"), "1 2 [3] 4 5 6 7 8", vec![3, 4, 5]),
+        (order(&[1, 2, 5, 6, 7, 8]), "1 2 [3-4] 5 6 7 8", vec![3]),
+        (order(&[1, 3, 2, 4, 5, 6, 7, 8]), "1 2 3 4 5 6 7 8", vec![2, 3, 4]),
+        (order(&[1, 7, 3, 4, 5, 6, 2, 8]), "1 2 3 4 5 6 7 8", vec![2, 3, 7, 8]),
+        (order(&[1, 6, 7, 2, 3, 4, 5, 8]), "1 2 3 4 5 6 7 8", vec![2, 4, 8]),
+        (order(&[1, 2, 3, 3, 2, 4, 5, 6, 7, 8]), "1 2 3 4 5 6 7 8", vec![4, 5, 6]),
+        (order(&[1, 2, 3]), "1 2 3 [4-8]", vec![]),
+        // A torn end is none of ours, and a whole journal may have grown since.
+        (format!("{}{}", order(&[1, 2, 3, 4, 5, 6, 7]), spoilt(8)), "1 2 3 4 5 6 7", vec![]),
+        (String::new(), "[1-8]", vec![]),
+        ("no\njournal\n".to_owned(), "[1-8]", vec![1]),
+    ];
+    for (journal, expected, blamed) in cases {
+        std::fs::write(folder.events(), &journal).unwrap();
+        assert_eq!(around(&folder, 8), (expected.to_owned(), blamed), "{journal}");
+        assert_eq!(std::fs::read_to_string(folder.events()).unwrap(), journal);
+    }
+    std::fs::remove_file(folder.events()).unwrap();
+    assert_eq!(around(&folder, 8).0, "[1-8]");
+    assert!(Around::open(&folder, 0).is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

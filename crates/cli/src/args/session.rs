@@ -122,6 +122,10 @@ pub struct SessionForkArgs {
     #[arg(long, value_name = "TURN", value_parser = turn, allow_negative_numbers = true)]
     pub at: Option<u64>,
 
+    /// Make it of all that can be read of a damaged session; what cannot is left out and told.
+    #[arg(long, conflicts_with = "at")]
+    pub salvage: bool,
+
     /// What to call the fork.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use amplifier_app::chain;
 use amplifier_app::library::Access;
-use amplifier_app::sessions::{self, Listed, Place, Scope, SessionError, Unread, story};
+use amplifier_app::sessions::{self, Damaged, Listed, Place, Scope, SessionError, Unread, story};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 use serde_json::{Value, json};
@@ -13,14 +13,15 @@ use serde_json::{Value, json};
 use super::load;
 use super::start::tell_repair;
 use crate::args::{
-    Form, SessionCommand, SessionForkArgs, SessionListArgs, SessionRenameArgs, SessionReplayArgs,
-    SessionRewindArgs, SessionShowArgs, Where,
+    Form, SessionCommand, SessionListArgs, SessionRenameArgs, SessionReplayArgs, SessionRewindArgs,
+    SessionShowArgs, Where,
 };
 use crate::exit::Exit;
 use crate::page;
 use crate::render::{self, Remark};
 
 mod export;
+mod fork;
 mod go_on;
 mod remove;
 mod search;
@@ -48,7 +49,7 @@ pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
     let done = match command {
         SessionCommand::List(args) => list(args, &access, &store),
         SessionCommand::Show(args) => show(args, &store),
-        SessionCommand::Fork(args) => fork(args, &store),
+        SessionCommand::Fork(args) => fork::fork(args, &store),
         SessionCommand::Rewind(args) => rewind(args, &store),
         SessionCommand::Rename(args) => rename(args, &store),
         SessionCommand::Replay(args) => replay(args, &store),
@@ -109,7 +110,7 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         return tree(&sessions::resolve(store, root)?, args.output, store);
     }
     let scope = Scope { limit: Some(args.limit), ..scope(&args.place, access) };
-    let listing = sessions::list(store, &scope)?;
+    let listing = sessions::list(store, &scope)?.marked(store);
     tell_unread(&listing.unread);
     for (id, error) in listing.damaged.iter().take(UNREAD) {
         warn(&format!("session `{id}` is shown as it was known"), error);
@@ -122,7 +123,16 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
     }
     if args.output == Form::Json {
         let sessions: Vec<_> = listing.sessions.iter().map(as_json).collect();
-        let (unread, damaged) = (unread_json(&listing.unread), unread_json(&listing.damaged));
+        let unread = unread_json(&listing.unread);
+        let known = |listed: &Listed| {
+            let id = &listed.metadata.session_id;
+            let is_told = listing.damaged.iter().any(|(told, _)| told == id);
+            listed.damaged.as_ref().filter(|_| !is_told).map(|why| json!({ "session_id": id, "error": why }))
+        };
+        let mut damaged = unread_json(&listing.damaged);
+        if let Value::Array(damaged) = &mut damaged {
+            damaged.extend(listing.sessions.iter().filter_map(known));
+        }
         let total = listing.total;
         render::json(&json!({ "sessions": sessions, "total": total, "unread": unread, "damaged": damaged }));
         return Ok(Exit::Success);
@@ -178,8 +188,9 @@ fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
     let metadata = &listed.metadata;
     let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
+    let damaged = if listed.damaged.is_some() { "damaged: " } else { "" };
     let turns = count(metadata.turns, "turn");
-    let title = format!("{running}{}", metadata.label().replace(['\n', '\t'], " "));
+    let title = format!("{damaged}{running}{}", metadata.label().replace(['\n', '\t'], " "));
     let head = format!("{id}  {used}  {turns:>9}  ");
     let fitting =
         |before: &str, columns: usize| page::shortened(&title, columns.saturating_sub(page::width(before)));
@@ -228,6 +239,7 @@ fn as_json(listed: &Listed) -> Value {
     let mut session = listed.metadata.told();
     if let Value::Object(session) = &mut session {
         session.insert("in_use_by".to_owned(), json!(listed.owner));
+        session.insert("damaged".to_owned(), json!(listed.damaged));
     }
     session
 }
@@ -235,63 +247,64 @@ fn as_json(listed: &Listed) -> Value {
 fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
     let folder = store.open(&id)?;
-    let (listed, rebuilt) = sessions::look(store, &id)?;
+    let (listed, rebuilt) = sessions::look_around(store, &id)?;
     if !rebuilt.is_empty() {
         Remark::note("its transcript and metadata were damaged; they were made again from its journal")
             .tell();
     }
-    let (turns, bytes) = (sessions::turns(&folder)?, sessions::size_of(folder.dir()));
+    let ((turns, mut damaged), bytes) = (sessions::turns_around(&folder)?, sessions::size_of(folder.dir()));
+    let mut moments = Vec::new();
+    if args.output == Form::Text {
+        tell::facts(&listed, folder.dir(), bytes).iter().for_each(|fact| render::out(fact));
+        for turn in &turns {
+            render::out(&tell::turn_row(turn, &listed, render::columns()));
+        }
+    }
+    if args.transcript {
+        let more = story::tell(&folder, 0, |moment| match args.output {
+            Form::Text => print(words(&moment)),
+            Form::Json => {
+                moments.push(json!(moment));
+                Ok(())
+            }
+        })?;
+        sessions::join_damaged(&mut damaged, more);
+    }
+    sessions::note_damaged(&folder, &damaged);
     if args.output == Form::Json {
         let mut session = as_json(&listed);
         if let Value::Object(session) = &mut session {
             session.insert("folder".to_owned(), json!(folder.dir()));
             session.insert("bytes".to_owned(), json!(bytes));
             session.insert("turn_list".to_owned(), json!(turns));
+            session.insert("damaged".to_owned(), sessions::damaged_json(&damaged));
             if args.transcript {
-                let mut moments = Vec::new();
-                story::tell(&folder, 0, |moment| {
-                    moments.push(json!(moment));
-                    Ok(())
-                })?;
                 session.insert("transcript".to_owned(), Value::Array(moments));
             }
         }
         render::json(&session);
-        return Ok(Exit::Success);
     }
-    tell::facts(&listed, folder.dir(), bytes).iter().for_each(|fact| render::out(fact));
-    for turn in &turns {
-        render::out(&tell::turn_row(turn, &listed, render::columns()));
-    }
-    if args.transcript {
-        story::tell(&folder, 0, |moment| print(words(&moment)))?;
-    }
-    Ok(Exit::Success)
+    Ok(tell_damaged(&id, &damaged))
+}
+
+/// Says what of a session could not be read, where, and what helps. Who got a part must not take it for the whole.
+pub fn tell_damaged(id: &SessionId, damaged: &[Damaged]) -> Exit {
+    let Some(first) = damaged.first() else { return Exit::Success };
+    let more = match damaged.len() - 1 {
+        0 => String::new(),
+        1 => "; one more place is damaged".to_owned(),
+        more => format!("; {more} more places are damaged"),
+    };
+    let told =
+        format!("session `{id}` is damaged, and this is what can be read: {}{more}", chain(&first.error));
+    Remark::warning(told).maybe_hint(first.error.hint()).tell();
+    Exit::Failure
 }
 
 /// Prints lines of a story, which ends where nobody reads it any more.
 fn print(lines: impl IntoIterator<Item = String>) -> Result<(), SessionError> {
     let printed = lines.into_iter().try_for_each(|line| render::line(&line));
     printed.map_err(|_| SessionError::Write(ErrorKind::BrokenPipe.into()))
-}
-
-fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionError> {
-    let id = sessions::resolve(store, &args.session)?;
-    let request = sessions::ForkRequest { at: args.at, name: args.name.clone() };
-    let forked = sessions::fork(store, &id, &request)?;
-    match args.output {
-        Form::Json => {
-            render::json(&json!({ "session_id": forked.id, "forked_from": forked.metadata.forked_from }))
-        }
-        Form::Text => {
-            render::out(&forked.id.to_string());
-            let (shared, fork) = (count(forked.turn, "turn"), &forked.id);
-            render::say_aside(&format!(
-                "it shares {shared} with `{id}`; `amplifier resume {fork}` goes on with it"
-            ));
-        }
-    }
-    Ok(Exit::Success)
 }
 
 fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, SessionError> {
@@ -352,11 +365,11 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
         }
     };
     let id = sessions::resolve(store, &args.session)?;
-    let folder = store.open_whole(&id)?;
+    let folder = store.open(&id)?;
     let mut pace = tell::Pace::new(speed);
     let mut turn = 0;
     let mut moments = Vec::new();
-    story::tell(&folder, args.from, |moment| {
+    let damaged = story::tell(&folder, args.from, |moment| {
         if args.output == Form::Json {
             turn = moment.turn;
             moments.push(json!(moment));
@@ -369,11 +382,13 @@ fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, Sessio
         print(begins.into_iter().chain(words(&moment)))
     })?;
     if turn == 0 {
-        let last = sessions::turns(&folder)?.last().map_or(0, |turn| turn.number);
+        let last = sessions::turns_around(&folder)?.0.last().map_or(0, |turn| turn.number);
         return Err(SessionError::NoTurn { id, turn: args.from, last });
     }
+    sessions::note_damaged(&folder, &damaged);
     if args.output == Form::Json {
-        render::json(&json!({ "session_id": id, "moments": moments }));
+        let damaged = sessions::damaged_json(&damaged);
+        render::json(&json!({ "session_id": id, "moments": moments, "damaged": damaged }));
     }
-    Ok(Exit::Success)
+    Ok(tell_damaged(&id, &damaged))
 }

@@ -87,8 +87,9 @@ fn a_journal_that_lost_records_is_refused_and_its_views_are_left_alone() {
     let torn = format!("{}{{\"v\":1,\"seq\":", cut_at(second - 1));
     let ends = format!("ends at record {}", second - 1);
     let whole = format!("session fork {} --at 1", told.id);
+    let salvage = format!("session fork {} --salvage", told.id);
     for (journal, words) in [
-        (String::new(), ["holds no record", "begin anew"]),
+        (String::new(), ["holds no record", &salvage]),
         (cut_at(second - 1), [&ends, &whole]),
         (torn, [&ends, &whole]),
     ] {
@@ -164,9 +165,235 @@ fn a_damaged_journal_is_told_with_the_fork_that_saves_what_is_whole() {
         );
         ok(told.desk.amplifier(&["session", "delete", saved, "--yes"]));
     }
-    // Nothing whole is left to save.
+    // Nothing came before the damage, and yet most is there.
     told.spoil(&told.journal.replacen("the first question", "the worst question", 1));
-    refused(&told.desk.amplifier(&["session", "show", &told.id]), &["events.jsonl:", "begin anew"]);
+    let ran = told.desk.amplifier(&["continue", "go on"]);
+    refused(&ran, &["events.jsonl:", "--salvage", "turns 2 and 3 are whole"]);
+    assert!(!ran.stderr.contains("begin anew") && !ran.stderr.contains("--at"), "{}", ran.seen());
+    // Nothing is left anywhere.
+    told.spoil("no journal\nat all\n");
+    std::fs::remove_file(told.folder.join("transcript.jsonl")).unwrap();
+    refused(&told.desk.amplifier(&["continue", "go on"]), &["events.jsonl:", "begin anew: nothing of it"]);
+}
+
+/// What somebody may do to a journal.
+fn injuries(told: &Told) -> Vec<(&'static str, Vec<u8>)> {
+    let lines: Vec<&str> = told.journal.split_inclusive('\n').collect();
+    let said = |prompt: &str| {
+        let is_said = |line: &&str| line.contains(prompt) && line.contains("\"body\":{\"message\"");
+        lines.iter().position(is_said).unwrap()
+    };
+    let changed = |prompt: &str, to: &[u8]| {
+        let (at, mut bytes) =
+            (told.journal.find(lines[said(prompt)]).unwrap(), told.journal.clone().into_bytes());
+        let letter = at + lines[said(prompt)].find(prompt).unwrap();
+        bytes[letter..letter + to.len()].copy_from_slice(to);
+        bytes
+    };
+    let second = said("the second question");
+    let mut removed = lines.clone();
+    removed.remove(second);
+    let mut swapped = lines.clone();
+    swapped.swap(second, second + 2);
+    vec![
+        ("a letter in turn 1", changed("the first question", b"T")),
+        ("a letter in turn 2", changed("the second question", b"T")),
+        ("a letter in turn 3", changed("the third question", b"T")),
+        ("a byte that is no text", changed("the second question", b"\xff")),
+        ("a line less", removed.concat().into_bytes()),
+        ("lines in another order", swapped.concat().into_bytes()),
+        ("a cut", lines[..second].concat().into_bytes()),
+        ("nothing left", Vec::new()),
+    ]
+}
+
+/// Every command that only reads a session, and its forms.
+fn shown(id: &str) -> Vec<Vec<&str>> {
+    vec![
+        vec!["session", "show", id, "--transcript"],
+        vec!["session", "show", id, "--transcript", "--output", "json"],
+        vec!["session", "export", id],
+        vec!["session", "export", id, "--format", "json"],
+        vec!["session", "export", id, "--format", "html"],
+        vec!["session", "replay", id],
+        vec!["session", "replay", id, "--output", "json"],
+        vec!["session", "search", "question"],
+        vec!["session", "search", "question", "--output", "json"],
+    ]
+}
+
+/// The commands that a hint offers.
+fn offered(ran: &Ran) -> Vec<String> {
+    let hint = ran.stderr.split("hint: ").nth(1).unwrap_or_default();
+    let quoted = hint.split('`').skip(1).step_by(2);
+    quoted.filter_map(|quoted| quoted.strip_prefix("amplifier ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_can_be_read_of_a_damaged_session_is_shown_and_nobody_takes_it_for_the_whole() {
+    for (at, name) in injuries(&told()).into_iter().map(|(name, _)| name).enumerate() {
+        let told = told();
+        let injured = injuries(&told).remove(at).1;
+        let views = told.views();
+        std::fs::write(told.folder.join("events.jsonl"), &injured).unwrap();
+        for args in shown(&told.id) {
+            let ran = told.desk.amplifier(&args);
+            let about = format!("{name}: {args:?} {}", ran.seen());
+            refused(&ran, &["warning: session", "is damaged, and this is what can be read", "events.jsonl"]);
+            for said in ["the first question", "the second question", "the third question"] {
+                assert!(ran.stdout.contains(said), "`{said}` is missing: {about}");
+            }
+            if args.contains(&"json") {
+                let json = ran.json();
+                let place = json["damaged"][0].get("places").map_or(&json["damaged"][0], |places| &places[0]);
+                assert!(place["line"].is_u64() && place["cause"].is_string(), "{about}");
+            } else if !args.contains(&"search") && name != "lines in another order" {
+                assert!(ran.stdout.contains("cannot be read: events.jsonl:"), "{about}");
+            }
+        }
+        // It is known from now on.
+        let listed = ok(told.desk.amplifier(&["session", "list"]));
+        assert!(listed.stdout.contains("damaged: the first question"), "{name}: {}", listed.seen());
+        let listed = ok(told.desk.amplifier(&["session", "list", "--output", "json"])).json();
+        assert!(listed["sessions"][0]["damaged"].is_string(), "{name}: {listed}");
+        assert_eq!(listed["damaged"][0]["session_id"], json!(told.id), "{name}: {listed}");
+        assert_eq!(std::fs::read(told.folder.join("events.jsonl")).unwrap(), injured, "{name}");
+        assert_eq!(told.views(), views, "{name}");
+    }
+}
+
+#[test]
+fn who_would_go_on_with_a_damaged_session_is_offered_what_works() {
+    for (at, name) in injuries(&told()).into_iter().map(|(name, _)| name).enumerate() {
+        let told = told();
+        let injured = injuries(&told).remove(at).1;
+        let views = told.views();
+        std::fs::write(told.folder.join("events.jsonl"), &injured).unwrap();
+        let id = told.id.as_str();
+        let goers: [&[&str]; 6] = [
+            &["continue", "go on"],
+            &["run", "--resume", id, "go on"],
+            &["chat", "--resume", id],
+            &["session", "rewind", id, "--to", "1"],
+            &["session", "rename", id, "another"],
+            &["session", "fork", id],
+        ];
+        let mut offers = Vec::new();
+        for args in goers {
+            let ran = told.desk.amplifier(args);
+            refused(&ran, &["events.jsonl", "copy", "--salvage", "whole"]);
+            assert!(!ran.stderr.contains("begin anew"), "{name}: {}", ran.seen());
+            offers = offered(&ran);
+        }
+        assert!(!offers.is_empty());
+        let listed = ok(told.desk.amplifier(&["session", "list"]));
+        assert!(listed.stdout.contains("damaged: the first question"), "{name}: {}", listed.seen());
+        for offer in &offers {
+            let made = ok(told.desk.amplifier(&offer.split(' ').collect::<Vec<_>>()));
+            let is_all = made.stderr.contains("nothing that was said is missing");
+            assert_eq!(is_all, offer.contains("--salvage"), "{name}: {}", made.seen());
+            let new = made.stdout.trim();
+            let shown = ok(told.desk.amplifier(&["session", "show", new, "--transcript"]));
+            assert!(shown.stderr.is_empty(), "{name}: {}", shown.seen());
+            let all = ["> the first question", "> the second question", "> the third question"];
+            let wanted = if offer.contains("--salvage") { &all[..] } else { &all[..1] };
+            for said in wanted {
+                assert_eq!(shown.stdout.matches(said).count(), 1, "{name}: {offer}: {}", shown.seen());
+            }
+            ok(told.desk.amplifier(&["run", "--resume", new, "go on"]));
+            ok(told.desk.amplifier(&["session", "delete", new, "--yes"]));
+        }
+        assert_eq!(std::fs::read(told.folder.join("events.jsonl")).unwrap(), injured, "{name}");
+        assert_eq!(told.views(), views, "{name}");
+        // The copy comes back, and nobody speaks of damage any more.
+        told.spoil(&told.journal);
+        ok(told.desk.amplifier(&["continue", "go on"]));
+        let listed = ok(told.desk.amplifier(&["session", "list"]));
+        assert!(!listed.stdout.contains("damaged"), "{name}: {}", listed.seen());
+    }
+}
+
+#[test]
+fn what_the_transcript_does_not_have_either_is_said_where_it_is_missing() {
+    let told = told();
+    std::fs::remove_file(told.folder.join("transcript.jsonl")).unwrap();
+    let injured = injuries(&told).remove(1).1;
+    std::fs::write(told.folder.join("events.jsonl"), &injured).unwrap();
+    let ran = told.desk.amplifier(&["session", "show", &told.id, "--transcript"]);
+    refused(&ran, &["events.jsonl:", "turns 1 and 3 are whole"]);
+    assert!(ran.stdout.contains("(parts cannot be read)"), "{}", ran.seen());
+    let lines: Vec<_> = ran.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
+    let missing =
+        lines.iter().position(|line| line.starts_with("[1 record cannot be read: events.jsonl:")).unwrap();
+    assert_eq!(lines[missing + 1], "the answer", "{}", ran.seen());
+    assert!(!lines.contains(&"> the second question"), "{}", ran.seen());
+    let made =
+        ok(told.desk.amplifier(&["session", "fork", &told.id, "--salvage", "--output", "json"])).json();
+    assert_eq!((&made["left_out"], &made["damaged"][0]["line"]), (&json!(1), &json!(24)), "{made}");
+    assert_eq!(made["forked_from"]["session"], json!(told.id), "{made}");
+    let made = ok(told.desk.amplifier(&["session", "fork", &told.id, "--salvage", "--name", "saved"]));
+    assert!(
+        made.stderr.contains("1 record could not be read; the model is told so in 1 place"),
+        "{}",
+        made.seen()
+    );
+    let shown = ok(told.desk.amplifier(&["session", "show", made.stdout.trim(), "--transcript"]));
+    assert!(shown.stdout.contains("[amplifier added: (Something that was said"), "{}", shown.seen());
+    ok(told.desk.amplifier(&["run", "--resume", made.stdout.trim(), "go on"]));
+}
+
+#[test]
+fn a_large_value_that_is_gone_takes_nothing_else_with_it() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("the answer"));
+    let long = format!("the long question {}", "x".repeat(70_000));
+    ok(desk.amplifier(&["run", "--plan", "a.json", &long]));
+    ok(desk.amplifier(&["continue", "the second question"]));
+    let folder = desk.sessions().remove(0);
+    let id = folder.file_name().unwrap().to_str().unwrap();
+    for blob in std::fs::read_dir(folder.join("blobs")).unwrap() {
+        std::fs::remove_file(blob.unwrap().path()).unwrap();
+    }
+    let ran = desk.amplifier(&["session", "export", id]);
+    refused(&ran, &["events.jsonl:", "large value", "--salvage"]);
+    refused(&desk.amplifier(&["session", "fork", id]), &["events.jsonl:", "large value", "--salvage"]);
+    // The transcript has it.
+    assert!(ran.stdout.contains(&long) && ran.stdout.contains("the second question"), "{}", ran.stderr);
+    assert!(ok(desk.amplifier(&["session", "list"])).stdout.contains("damaged: the long question"));
+    let transcript = read(&folder.join("transcript.jsonl"));
+    std::fs::write(folder.join("transcript.jsonl"), transcript.replacen("long", "lone", 1)).unwrap();
+    let ran = desk.amplifier(&["session", "export", id]);
+    refused(&ran, &["events.jsonl:", "large value", "--salvage"]);
+    assert!(ran.stdout.contains("bytes that cannot be read any more]"), "{}", ran.seen());
+    assert!(ran.stdout.contains("the second question"), "{}", ran.seen());
+    let made = ok(desk.amplifier(&["session", "fork", id, "--salvage"]));
+    assert!(made.stderr.contains("the model is told so in 1 place"), "{}", made.seen());
+    ok(desk.amplifier(&["run", "--resume", made.stdout.trim(), "go on"]));
+}
+
+#[test]
+fn a_doctor_finds_a_damaged_journal_and_lists_know_it_then() {
+    let told = told();
+    let injured = injuries(&told).remove(0).1;
+    std::fs::write(told.folder.join("events.jsonl"), &injured).unwrap();
+    let ran = told.desk.amplifier(&["doctor", "--output", "json"]);
+    let findings = ran.json()["findings"].clone();
+    let found = findings.as_array().unwrap().iter().find(|finding| finding["check"] == "sessions").unwrap();
+    assert_eq!(found["level"], "warning", "{found}");
+    assert!(found["message"].as_str().unwrap().contains("is damaged"), "{found}");
+    assert!(found["cure"].as_str().unwrap().contains("--salvage"), "{found}");
+    assert!(ok(told.desk.amplifier(&["session", "list"])).stdout.contains("damaged: "));
+    // Who picks one sees it, too.
+    let mut terminal = Terminal::open(&told.desk, &["resume"], (80, 24), "xterm-256color");
+    terminal.sees("which one?");
+    assert!(terminal.screen().contains("damaged: the first question"), "{}", terminal.screen());
+    terminal.types("q\r");
+    terminal.end();
+    assert_eq!(std::fs::read(told.folder.join("events.jsonl")).unwrap(), injured);
+    // The copy comes back, and the next examination finds it.
+    told.spoil(&told.journal);
+    told.desk.amplifier(&["doctor"]);
+    assert!(!ok(told.desk.amplifier(&["session", "list"])).stdout.contains("damaged"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Document, pretty, second};
-use crate::sessions::story::{Happening, Moment};
+use crate::sessions::story::{Happening, Moment, lost_words};
 use crate::sessions::turns::Turn;
 
 const STYLE: &str = "\
@@ -43,6 +43,9 @@ pub(super) fn moment(out: &mut dyn Write, begun: Option<&Turn>, moment: &Moment)
         Happening::Called { tool, input, .. } => folded(out, &format!("called {tool}"), &pretty(input)),
         Happening::Answered { tool, text, .. } => folded(out, &format!("{tool} answered"), text),
         Happening::Shown { kind } => writeln!(out, "<p>({})</p>", escaped(kind)),
+        Happening::Lost { records, line, kept } => {
+            writeln!(out, "<p><strong>[{}]</strong></p>", escaped(&lost_words(*records, *line, *kept)))
+        }
         _ => Ok(()),
     }
 }

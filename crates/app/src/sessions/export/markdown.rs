@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Document, pretty, second};
-use crate::sessions::story::{Happening, Moment};
+use crate::sessions::story::{Happening, Moment, lost_words};
 use crate::sessions::turns::Turn;
 
 pub(super) fn begin(out: &mut dyn Write, document: &Document) -> io::Result<()> {
@@ -35,6 +35,9 @@ pub(super) fn moment(out: &mut dyn Write, begun: Option<&Turn>, moment: &Moment)
             writeln!(out, "\n**`{tool}` answered:**\n\n{}", fenced(text, "text"))
         }
         Happening::Shown { kind } => writeln!(out, "\n*({kind})*"),
+        Happening::Lost { records, line, kept } => {
+            writeln!(out, "\n**[{}]**", lost_words(*records, *line, *kept))
+        }
         _ => Ok(()),
     }
 }

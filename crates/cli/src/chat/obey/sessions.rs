@@ -73,11 +73,17 @@ impl Chat {
         let id = self.seat.opened.session.id().clone();
         let store = self.store();
         let mut document = Vec::new();
-        if let Err(error) = export(&store, &id, format, &mut document) {
-            return self.fault(&error, error.hint());
-        }
+        let damaged = match export(&store, &id, format, &mut document) {
+            Ok(damaged) => damaged,
+            Err(error) => return self.fault(&error, error.hint()),
+        };
         match output.write(&document) {
-            Ok(()) => self.done(&format!("the session is in `{}`", output.path().display())),
+            Ok(()) => {
+                self.done(&format!("the session is in `{}`", output.path().display()));
+                if let Some(first) = damaged.first() {
+                    self.fault(&first.error, first.error.hint());
+                }
+            }
             Err(error) => self.fault(&error, Some(error.hint().to_owned())),
         }
     }
@@ -153,7 +159,8 @@ impl Chat {
 
     pub(super) fn sessions(&mut self) {
         let scope = Scope { limit: Some(LISTED), ..self.seat.scope() };
-        match sessions::list(&self.store(), &scope) {
+        let store = self.store();
+        match sessions::list(&store, &scope).map(|listing| listing.marked(&store)) {
             Ok(listing) => {
                 let current = self.seat.opened.session.id().clone();
                 let rows: Vec<_> = listing
@@ -163,9 +170,10 @@ impl Chat {
                         let about = &listed.metadata;
                         let title = about.name.clone().or_else(|| about.title.clone()).unwrap_or_default();
                         let here = if about.session_id == current { " (this one)" } else { "" };
+                        let damaged = if listed.damaged.is_some() { "damaged: " } else { "" };
                         (
                             short(&about.session_id),
-                            format!("{}  {}{here}", turns_of(about.turns), one_line(&title)),
+                            format!("{}  {damaged}{}{here}", turns_of(about.turns), one_line(&title)),
                         )
                     })
                     .collect();

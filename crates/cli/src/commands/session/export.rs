@@ -9,6 +9,7 @@ use amplifier_app::sessions::export::Format;
 use amplifier_app::sessions::{self, SessionError};
 use amplifier_app::store::SessionStore;
 
+use super::tell_damaged;
 use crate::args::{ExportFormat, SessionExportArgs};
 use crate::exit::Exit;
 use crate::harmless::Harmless;
@@ -25,8 +26,9 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
             true => Box::new(Harmless::new(stdout)),
             false => Box::new(stdout),
         };
-        sessions::export::export(store, &id, format, &mut out)?;
-        return out.flush().map(|()| Exit::Success).map_err(SessionError::Write);
+        let damaged = sessions::export::export(store, &id, format, &mut out)?;
+        out.flush().map_err(SessionError::Write)?;
+        return Ok(tell_damaged(&id, &damaged));
     };
     let existing = if args.force { Existing::Replaced } else { Existing::Kept };
     let output = match Output::at(&access.base.join(to), existing) {
@@ -34,7 +36,7 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
         Err(error) => return Ok(refuse(&error)),
     };
     let mut document = Vec::new();
-    sessions::export::export(store, &id, format, &mut document)?;
+    let damaged = sessions::export::export(store, &id, format, &mut document)?;
     if let Err(error) = output.write(&document) {
         return Ok(refuse(&error));
     }
@@ -43,7 +45,7 @@ pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -
         to.display(),
         render::bytes(document.len() as u64)
     ));
-    Ok(Exit::Success)
+    Ok(tell_damaged(&id, &damaged))
 }
 
 fn refuse(error: &OutputError) -> Exit {

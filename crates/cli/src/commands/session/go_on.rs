@@ -105,7 +105,7 @@ fn newest(access: &Access, store: &SessionStore) -> Result<Listed, SessionError>
 /// Asks which of the last used sessions. An empty line takes the first.
 fn pick(limit: usize, access: &Access, store: &SessionStore) -> Result<Option<Listed>, SessionError> {
     let scope = Scope { limit: Some(limit), ..Scope::here(access) };
-    let listing = sessions::list(store, &scope)?;
+    let listing = sessions::list(store, &scope)?.marked(store);
     tell_unread(&listing.unread);
     if listing.sessions.is_empty() {
         return Err(SessionError::NoneHere { place: scope.place });

@@ -1,13 +1,13 @@
 //! `amplifier session search`.
 
 use amplifier_app::library::Access;
-use amplifier_app::sessions::SessionError;
 use amplifier_app::sessions::search::{self, GoOn, Hit};
+use amplifier_app::sessions::{SessionError, damaged_json};
 use amplifier_app::store::SessionStore;
 use serde_json::json;
 
 use super::tell::{count, minute};
-use super::{scope, tell_unread, unread_json};
+use super::{UNREAD, scope, tell_damaged, tell_unread, unread_json};
 use crate::args::{Form, SessionSearchArgs};
 use crate::exit::Exit;
 use crate::render::{self, Remark};
@@ -37,16 +37,30 @@ pub fn search(args: &SessionSearchArgs, access: &Access, store: &SessionStore) -
         if printed.is_ok() { GoOn::Yes } else { GoOn::No }
     })?;
     tell_unread(&searched.unread);
+    for (id, damaged) in searched.damaged.iter().take(UNREAD) {
+        tell_damaged(id, damaged);
+    }
+    if let more @ 1.. = searched.damaged.len().saturating_sub(UNREAD) {
+        Remark::warning(format!("{more} more sessions are damaged; `--output json` names them all")).tell();
+    }
     if args.output == Form::Json {
         let (sessions, unread) = (searched.sessions, unread_json(&searched.unread));
-        render::json(&json!({ "hits": hits, "sessions_searched": sessions, "more": more, "unread": unread }));
+        let damaged: Vec<_> = searched
+            .damaged
+            .iter()
+            .map(|(id, damaged)| json!({ "session_id": id, "places": damaged_json(damaged) }))
+            .collect();
+        render::json(&json!({
+            "hits": hits, "sessions_searched": sessions, "more": more, "unread": unread, "damaged": damaged
+        }));
     } else if hits.is_empty() {
         let searched = count(searched.sessions as u64, "session");
         render::note(&format!("nothing in {searched}; `--all` looks into those of other folders"));
     } else if more {
         render::note(&format!("there is more; `--limit {}` shows it", args.limit.saturating_mul(2)));
     }
-    Ok(if hits.is_empty() { Exit::Failure } else { Exit::Success })
+    let is_whole = searched.damaged.is_empty();
+    Ok(if hits.is_empty() || !is_whole { Exit::Failure } else { Exit::Success })
 }
 
 fn row(hit: &Hit) -> String {

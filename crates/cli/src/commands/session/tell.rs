@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use amplifier_app::sessions::export::{kind, second};
-use amplifier_app::sessions::story::{Happening, Moment};
+use amplifier_app::sessions::story::{Happening, Moment, lost_words};
 use amplifier_app::sessions::{Listed, Turn};
 use amplifier_protocol::event::TurnStatus;
 use amplifier_protocol::ids::SessionId;
@@ -93,9 +93,21 @@ fn last_turn(listed: &Listed) -> &'static str {
 /// One line about a turn; two on a narrow terminal.
 pub fn turn_row(turn: &Turn, listed: &Listed, columns: Option<usize>) -> String {
     let runs = listed.owner.is_some() && turn.number == listed.metadata.turns;
-    let status = turn.status.map_or(if runs { "running" } else { "did not end" }, status_word);
-    let gone = if turn.counts { "" } else { "  (not part of the conversation now)" };
-    let prompt = format!("{}{gone}", turn.prompt.as_deref().unwrap_or("(continued)"));
+    let unknown = match (turn.damaged, runs) {
+        (true, _) => "damaged",
+        (false, true) => "running",
+        (false, false) => "did not end",
+    };
+    let status = turn.status.map_or(unknown, status_word);
+    let gone = match (turn.counts, turn.damaged) {
+        (true, false) => "",
+        (true, true) => "  (parts cannot be read)",
+        (false, _) => "  (not part of the conversation now)",
+    };
+    let prompt = match (&turn.prompt, turn.damaged) {
+        (None, true) => "(what was asked cannot be read)".to_owned(),
+        (prompt, _) => format!("{}{gone}", prompt.as_deref().unwrap_or("(continued)")),
+    };
     let head = format!("{:>5}  {}  {status:<11}", turn.number, minute(turn.begun));
     let beside = page::width(&head) + 2;
     match columns {
@@ -144,6 +156,7 @@ pub fn lines(what: &Happening) -> Vec<String> {
             vec![format!("[the conversation has {} now]", count(*messages as u64, "message"))]
         }
         Happening::Rewound { to } => vec![format!("[back to the end of turn {to}]")],
+        Happening::Lost { records, line, kept } => vec![format!("[{}]", lost_words(*records, *line, *kept))],
         Happening::Ended { status: TurnStatus::Success } => Vec::new(),
         Happening::Ended { status } => vec![format!("[the turn ended: {}]", status_word(*status))],
     }
