@@ -265,6 +265,9 @@ fn cures_that_are_told_fit_what_is_wrong() {
     let ran = desk.amplifier(&["session", "list", "--all"]);
     let cure = format!("`rm {}` removes it", folder.with_file_name("stray").display());
     assert!(ran.stderr.contains(&cure), "{cure}: {}", ran.seen());
+    // A folder that is not there is made or another is named.
+    let ran = desk.amplifier(&["--cwd", "no such", "config", "show"]);
+    row(&ran, 2, &["`no such`", "hint: `mkdir -p 'no such'` makes it"]);
     // Settings of a project are in no home.
     std::fs::set_permissions(desk.work(), PermissionsExt::from_mode(0o555)).unwrap();
     let ran =
