@@ -164,7 +164,7 @@ pub fn explain(args: &ExplainArgs, home: Option<PathBuf>) -> Exit {
         });
         if settings.is_empty() {
             Remark::error(format!("the plan has nothing at `{}`", args.pointer))
-                .hint("`amplifier plan show` prints the plan; pointers look like `/tools/0/module`")
+                .hint("`amplifier plan show`, with the same `--bundle`, `--profile` or `--plan`, prints the plan; pointers look like `/tools/0/module`")
                 .tell();
             return Err(Exit::Usage);
         }

@@ -265,6 +265,9 @@ fn cures_that_are_told_fit_what_is_wrong() {
     let ran = desk.amplifier(&["session", "list", "--all"]);
     let cure = format!("`rm {}` removes it", folder.with_file_name("stray").display());
     assert!(ran.stderr.contains(&cure), "{cure}: {}", ran.seen());
+    // A word alone is nothing that can be fetched.
+    let ran = desk.amplifier(&["collection", "add", "a", "nope"]);
+    assert!(ran.stderr.contains("hint: write a folder as `./NAME`"), "{}", ran.seen());
     // A folder that is not there is made or another is named.
     let ran = desk.amplifier(&["--cwd", "no such", "config", "show"]);
     row(&ran, 2, &["`no such`", "hint: `mkdir -p 'no such'` makes it"]);
