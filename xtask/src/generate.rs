@@ -32,6 +32,7 @@ fn pages(workspace: &Workspace) -> Result<Vec<Page>, TaskError> {
         Page { path: "schemas/profile.schema.json", text: bundles::profile()? },
         Page { path: "schemas/mount-plan.schema.json", text: bundles::plan()? },
         Page { path: "schemas/run-jsonl.schema.json", text: run::lines()? },
+        Page { path: "schemas/failure.schema.json", text: run::failure()? },
     ])
 }
 

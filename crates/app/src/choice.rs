@@ -99,7 +99,7 @@ impl ChoiceError {
     /// What the person can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::File(error) => error.hint().map(str::to_owned),
+            Self::File(error) => Some(error.hint()),
             Self::Bundle(error) => error.hint(),
             Self::Profile(fault) => fault.hint(),
         }

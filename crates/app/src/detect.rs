@@ -15,6 +15,7 @@ use amplifier_modules::MODULES;
 use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
+use amplifier_protocol::provider::ProviderInfo;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ pub use standing::{Standing, Standings, Variable, by_keys, standings, standings_
 use crate::clock::SystemClock;
 use crate::env::{self, Environment, OfferedVariables};
 use crate::expand::EnvExpander;
-use crate::lack;
+use crate::{failure, lack};
 
 /// Modules that need no server on this machine, in the order in which they are preferred.
 const BY_VARIABLE: [&str; 5] = [
@@ -149,8 +150,13 @@ pub async fn detect(environment: &Environment, places: &Places) -> Result<Detect
         }
     });
     let found = first.map(|(module, provider)| {
-        let reason = standing::reason(&standing::variables(&provider.info(), environment));
-        Detected { spec: ModuleSpec::new(module), reason }
+        let info = provider.info();
+        let reason = standing::reason(&standing::variables(&info, environment));
+        let mut spec = ModuleSpec::new(module);
+        if let Some(place) = named_place(&info, environment) {
+            spec.config.insert("base_url".to_owned(), Value::from(place));
+        }
+        Detected { spec, reason }
     });
     looked.close().await;
     if let Some(reason) = broken {
@@ -168,6 +174,18 @@ pub async fn detect(environment: &Environment, places: &Places) -> Result<Detect
     }
     let is_replaying = environment.get(env::AMPLIFIER_REPLAY).is_some_and(|folder| !folder.is_empty());
     Err(NothingFound { missed, is_replaying }.into())
+}
+
+/// The place that a variable names for a service, so that what is found now is found when the variable is gone. An address
+/// that holds a credential stays where it is.
+fn named_place(info: &ProviderInfo, environment: &Environment) -> Option<String> {
+    let used = info.defaults.get("base_url")?.as_str()?;
+    let names = env::OFFERED.iter().filter(|name| name.ends_with("_BASE_URL") || name.ends_with("_ENDPOINT"));
+    let places = names.filter_map(|name| environment.get(name));
+    // A provider may put something behind it, such as a version.
+    let is_used = |place: &String| !place.is_empty() && used.starts_with(place.as_str());
+    let mut places = places.map(|place| place.trim().trim_end_matches('/').to_owned()).filter(is_used);
+    places.next().filter(|place| failure::shown(place).as_ref() == Some(place))
 }
 
 /// Whether modules see the variables that name a tape.

@@ -15,6 +15,9 @@ pub(crate) const NO_ROOM: &str = "make room on the disk, and try again: nothing 
 /// What helps where a file is closed to whoever wants it.
 const NOT_READABLE: &str = "make the file readable and writable for you";
 
+/// What is attempted with a file that is only looked at.
+pub(crate) const READ: &str = "read";
+
 /// A file or folder could not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} `{}`", path.display())]
@@ -30,6 +33,12 @@ impl FileError {
     /// Turns an I/O error into one that names the attempt and the place.
     pub(crate) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self { action, path: path.to_owned(), source }
+    }
+
+    /// Whether a file could not even be looked at. Of a file of configuration that is wrong configuration, as one that makes
+    /// no sense is, and no failure of what was to be done.
+    pub fn is_reading(&self) -> bool {
+        self.action == READ
     }
 
     pub(crate) fn is_missing(&self) -> bool {

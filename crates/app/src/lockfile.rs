@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use amplifier_sources::fetch::Identity;
 use amplifier_sources::lock::{BundleLock, LockedSource};
 
-use crate::files::{Durability, FileError, write_atomic};
+use crate::files::{Durability, FileError, READ, write_atomic};
 use crate::prepare::{BundleFault, PreparedBundle};
 
 /// What the file is called.
@@ -16,7 +16,7 @@ pub fn read(folder: &Path) -> Result<Option<BundleLock>, BundleFault> {
     let path = folder.join(LOCK_FILE);
     let text = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(FileError::at("read", &path))?,
+        text => text.map_err(FileError::at(READ, &path))?,
     };
     BundleLock::parse(&text).map(Some).map_err(|source| BundleFault::Lock { path, source })
 }

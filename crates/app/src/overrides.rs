@@ -73,11 +73,12 @@ impl OverrideError {
         match self {
             Self::Form { .. } => Some("for example `--set tools.tool-bash.config.timeout=5`"),
             Self::Unknown { .. } | Self::Leaf { .. } => Some(
-                "`amplifier plan show` prints the plan; entries of a list are named by module or by number",
+                "`amplifier plan show`, with the same `--bundle`, `--profile` or `--plan`, prints the plan; entries of a list \
+                 are named by module or by number",
             ),
-            Self::Invalid { .. } | Self::Plan(_) => {
-                Some("`amplifier plan show` prints the plan as it is without")
-            }
+            Self::Invalid { .. } | Self::Plan(_) => Some(
+                "`amplifier plan show`, with the same `--bundle`, `--profile` or `--plan`, prints the plan as it is without",
+            ),
         }
     }
 }

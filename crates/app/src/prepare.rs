@@ -18,6 +18,7 @@ use crate::open;
 use crate::plain::{self, Plain};
 use crate::resolver;
 use crate::settings::Settings;
+use crate::words::shell_word;
 
 mod bundle;
 mod fault;
@@ -60,6 +61,12 @@ pub enum PrepareError {
         /// The file.
         path: PathBuf,
     },
+    /// The file says nothing.
+    #[error("{}:1:1: the file is empty, and a plan is a JSON object", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is not JSON.
     #[error("{}:{line}:{column}: not JSON: {message}", path.display())]
     Json {
@@ -79,6 +86,8 @@ pub enum PrepareError {
         problems: Vec<String>,
         /// The place of the first.
         place: RunPlace,
+        /// The file.
+        path: PathBuf,
     },
     /// The plan passed its checks and still cannot be read.
     #[error("plan file `{}` cannot be read as a mount plan", path.display())]
@@ -100,34 +109,43 @@ impl PrepareError {
             Self::Json { path, line, column, .. } => {
                 RunPlace { line: Some(*line), column: Some(*column), ..file(path) }
             }
+            Self::Empty { path } => RunPlace { line: Some(1), column: Some(1), ..file(path) },
             Self::Invalid { place, .. } => place.clone(),
         }
     }
 
     /// What the person can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+    pub fn hint(&self) -> String {
+        let hint = match self {
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                Some("check the path; `examples/minimal.json` in the sources is a plan to start from")
+                "check the path; `examples/minimal.json` in the sources is a plan to start from"
             }
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory => {
-                Some("a plan is a file; a folder that holds a bundle is given with `--bundle`")
+                "a plan is a file; a folder that holds a bundle is given with `--bundle`"
             }
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
-                Some("name a file; a plan may also be piped in with `--plan /dev/stdin`")
+                "name a file; a plan may also be piped in with `--plan /dev/stdin`"
             }
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
-                Some("save the file as UTF-8")
+                "save the file as UTF-8"
             }
-            Self::Read { .. } => Some("make the file readable for you, or name another one"),
-            Self::TooLarge { .. } => {
-                Some("a plan names modules; large texts belong into files that it mentions")
+            Self::Read { .. } => "make the file readable for you, or name another one",
+            Self::TooLarge { .. } => "a plan names modules; large texts belong into files that it mentions",
+            Self::Empty { path } => {
+                return format!(
+                    "`amplifier plan show --bundle foundation > {}` writes one to start from",
+                    shell_word(&path.display().to_string())
+                );
             }
-            Self::Json { .. } => Some("mend it at that place"),
-            Self::Invalid { .. } | Self::Plan { .. } => {
-                Some("`amplifier plan validate FILE` lists every check")
+            Self::Json { .. } => "mend it at that place",
+            Self::Invalid { path, .. } | Self::Plan { path, .. } => {
+                return format!(
+                    "`amplifier plan validate {}` lists every check",
+                    shell_word(&path.display().to_string())
+                );
             }
-        }
+        };
+        hint.to_owned()
     }
 }
 
@@ -143,6 +161,9 @@ impl PlanFile {
             return Err(PrepareError::TooLarge { path: path.to_owned() });
         }
         read.map_err(failed)?;
+        if text.trim_start_matches('\u{feff}').trim().is_empty() {
+            return Err(PrepareError::Empty { path: path.to_owned() });
+        }
         let mut value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             let full = error.to_string();
@@ -180,11 +201,11 @@ impl PlanFile {
     /// The typed plan, if it passed its checks.
     pub fn plan(&self) -> Result<MountPlan, PrepareError> {
         if !self.validation.passed() {
-            let problems = self.validation.errors().map(|check| self.describe(check)).collect();
+            let problems = self.validation.errors().map(|check| self.placed(check)).collect();
             let at = self.validation.errors().next().and_then(|check| self.position(check));
             let (line, column) = at.map(|at| (at.line, at.column)).unzip();
             let place = RunPlace { file: self.path.display().to_string(), line, column };
-            return Err(PrepareError::Invalid { problems, place });
+            return Err(PrepareError::Invalid { problems, place, path: self.path.clone() });
         }
         let mut plan = MountPlan::read(&self.value)
             .map_err(|source| PrepareError::Plan { path: self.path.clone(), source })?;
@@ -217,13 +238,21 @@ impl PlanFile {
         locate_nearest(&self.text, &check.pointer)
     }
 
-    /// One line about a check: place, name, message.
+    /// One line about a check: place, weight, name, message.
     pub fn describe(&self, check: &Check) -> String {
-        let place = match self.position(check) {
+        format!("{}: {}: [{}] {}", self.place_of(check), check.severity, check.name, check.message)
+    }
+
+    /// The same for who says how much it weighs.
+    fn placed(&self, check: &Check) -> String {
+        format!("{}: [{}] {}", self.place_of(check), check.name, check.message)
+    }
+
+    fn place_of(&self, check: &Check) -> String {
+        match self.position(check) {
             Some(Position { line, column }) => format!("{}:{line}:{column}", self.path.display()),
             None => self.path.display().to_string(),
-        };
-        format!("{place}: {}: [{}] {}", check.severity, check.name, check.message)
+        }
     }
 }
 

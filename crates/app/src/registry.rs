@@ -14,7 +14,7 @@ use amplifier_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::files::{Durability, FileError, OTHER_HOME, create_private_dir, private, write_atomic};
+use crate::files::{Durability, FileError, OTHER_HOME, READ, create_private_dir, private, write_atomic};
 use crate::paths::Home;
 use crate::shelf;
 
@@ -107,10 +107,19 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
+    /// Whether the machine failed, and not what was asked for or how it is configured.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::File(error) => !error.is_reading(),
+            Self::Busy { .. } => true,
+            _ => false,
+        }
+    }
+
     /// What the person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Broken { .. } => {
+            Self::Broken { .. } | Self::File(FileError { action: READ, .. }) => {
                 Some("mend the file or move it away; the bundles themselves are not lost with it")
             }
             Self::Unknown { .. } => Some("`amplifier bundle list` shows all names"),
@@ -142,7 +151,7 @@ impl Registry {
     pub fn read(&self) -> Result<Registered, RegistryError> {
         let text = match std::fs::read(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Registered::default()),
-            text => text.map_err(FileError::at("read", &self.path))?,
+            text => text.map_err(FileError::at(READ, &self.path))?,
         };
         let broken = |source| RegistryError::Broken { path: self.path.clone(), source };
         let registered: Registered = serde_json::from_slice(&text).map_err(broken)?;

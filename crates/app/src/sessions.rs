@@ -3,7 +3,7 @@
 //! Everything here reads the journal, adds records to it, or makes and removes whole folders; nothing is changed in place.
 //! Opening a session is `open.rs`'s business; the folders and their views are `store.rs`'s.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use amplifier_core::contracts::ContextError;
 use amplifier_core::journal::JournalError;
@@ -13,6 +13,7 @@ use crate::files::{FileError, NO_ROOM};
 use crate::journal::{JournalFileError, LeaseError, Owner};
 use crate::open::NOT_WRITABLE;
 use crate::store::StoreError;
+use crate::words::shell_word;
 
 mod describe;
 pub mod drift;
@@ -163,6 +164,11 @@ impl SessionError {
                 "there is nothing to show or to go on with; `amplifier session cleanup` removes \
                  what was left so"
                     .to_owned()
+            }
+            // A folder of sessions may hold a file that somebody put there; it is not ours to delete.
+            Self::NoJournal { journal, .. } if journal.parent().is_some_and(Path::is_file) => {
+                let file = journal.parent().unwrap_or(journal).display().to_string();
+                format!("it is a file and no session: `rm {}` removes it", shell_word(&file))
             }
             Self::NoJournal { id, .. } => {
                 format!("put a copy of it back, or `amplifier session delete {id}` removes what is left")

@@ -33,6 +33,7 @@ mod splice;
 mod text;
 
 pub use apply::Target;
+use check::Speaker;
 pub use check::is_secret;
 pub use edit::{Edited, Editor};
 pub use error::SettingsError;
@@ -125,7 +126,7 @@ impl Settings {
         for (scope, path) in files.read_from() {
             let Some(file) = read(&path)? else { continue };
             settings.names.push((file.name.clone(), scope));
-            let (mut layer, notices) = parse(&file).map_err(|error| error.of(scope))?;
+            let (mut layer, notices) = parse(&file, Speaker::File(scope)).map_err(|error| error.of(scope))?;
             let (errors, others): (Vec<_>, Vec<_>) =
                 notices.into_iter().partition(|notice| notice.severity == Severity::Error);
             problems.extend(errors);
@@ -157,6 +158,28 @@ impl Settings {
             let message = "a project cannot allow tools more than its user does; this `approve` is not used";
             let hint = "`--approve`, or `amplifier config set approve` for yourself, allows it";
             self.notices.push(Notice::warning(Code::NoEffect, &entry.key, message).with_hint(hint));
+        }
+    }
+
+    /// Refuses to write what [`Self::keep_care`] would not use.
+    pub fn refuse_looser(files: &SettingsFiles, scope: Scope, asked: &str) -> Result<(), SettingsError> {
+        let mut own = Approve::Ask;
+        for (below, path) in files.read_from().into_iter().filter(|(below, _)| *below < scope) {
+            let Some(file) = read(&path)? else { continue };
+            let (layer, _) = parse(&file, Speaker::File(below)).map_err(|error| error.of(below))?;
+            let said = layer.get("approve").and_then(|entry| approve(&entry.node));
+            own = match (below, said) {
+                (Scope::User, Some(said)) => said,
+                (_, said) => said.map_or(own, |said| said.min(own)),
+            };
+        }
+        let file = files.path(scope)?;
+        let asked = Node::text(asked, &Place::named("value"));
+        match approve(&asked) {
+            Some(wanted) if scope != Scope::User && wanted > own => {
+                Err(SettingsError::Looser { asked: asked.spelled().unwrap_or_default().to_owned(), file })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -265,8 +288,7 @@ impl Settings {
         let number = |path: &str| self.text(path).map(|(text, _)| text);
         SpendLimits {
             max_cost_usd: number("limits.max_cost_usd").and_then(|text| text.parse().ok()),
-            timeout: number("limits.timeout_seconds")
-                .and_then(|text| Duration::try_from_secs_f64(text.parse().ok()?).ok()),
+            timeout: number("limits.timeout_seconds").and_then(known::seconds),
             max_tokens: number("limits.max_tokens").and_then(|text| text.parse().ok()),
         }
     }
@@ -325,7 +347,7 @@ fn read(path: &std::path::Path) -> Result<Option<Arc<SourceFile>>, SettingsError
 }
 
 /// What a file says, and what is to be said about it.
-fn parse(file: &Arc<SourceFile>) -> Result<(Mapping, Vec<Notice>), SettingsError> {
+fn parse(file: &Arc<SourceFile>, speaker: Speaker) -> Result<(Mapping, Vec<Notice>), SettingsError> {
     let limits =
         YamlLimits { bytes: usize::try_from(MOST_BYTES).unwrap_or(usize::MAX), ..YamlLimits::default() };
     let document = yaml::read(file, &limits)?;
@@ -336,11 +358,15 @@ fn parse(file: &Arc<SourceFile>) -> Result<(Mapping, Vec<Notice>), SettingsError
         Some(Node { value: NodeValue::Map(mapping), .. }) => mapping,
         Some(other) => {
             let message = format!("settings are a mapping, found {}", other.type_name());
-            notices.push(Notice::error(Code::WrongType, &other.place, message));
+            let mut notice = Notice::error(Code::WrongType, &other.place, message);
+            if let Speaker::File(scope) = speaker {
+                notice = notice.with_hint(scope.mend());
+            }
+            notices.push(notice);
             Mapping::new()
         }
     };
-    notices.extend(check::check(&root));
+    notices.extend(check::check(&root, speaker));
     Ok((root, notices))
 }
 
@@ -371,7 +397,7 @@ fn variables(environment: &Environment) -> (Mapping, Vec<Notice>) {
             Some(number) => Node::new(NodeValue::Number(number, value.into()), place),
             None => Node::text(value, &place),
         };
-        check::value(&node, known.path, known.shape, &mut notices);
+        notices.extend(check::check_value(&node, known.path, known.shape, Speaker::Variable(name)));
         set(&mut root, known.path, node);
     }
     (root, notices)

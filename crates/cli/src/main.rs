@@ -12,6 +12,7 @@ mod attend;
 mod chat;
 mod commands;
 mod exit;
+mod failed;
 mod harmless;
 mod input;
 mod outlet;
@@ -25,6 +26,7 @@ mod voice;
 mod width;
 
 use amplifier_app::env::{self, Environment};
+use amplifier_app::words::shell_word;
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
 use render::{Manner, Palette, Remark, Tone};
@@ -35,36 +37,58 @@ fn main() -> ExitCode {
         render::out(concat!("amplifier ", env!("CARGO_PKG_VERSION")));
         return render::ending(Exit::Success).into();
     }
-    let parsed = Args::command().try_get_matches();
+    let matches = Args::command().try_get_matches();
+    let wants_json = matches.as_ref().map_or_else(|_| failed::seems_to_want_json(), failed::wants_json);
     let parsed =
-        parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
-    let args = match parsed {
-        Ok((_, Some(misplaced))) => return refuse_misplaced(&misplaced).into(),
-        Ok((args, None)) => args,
-        Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return refuse_no_text().into(),
-        Err(error) => {
-            // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
-            let printed = error.print();
-            if error.use_stderr() {
-                if has_loose_words(&error) {
-                    render::note("  hint: several words are one prompt when they stand in quotes");
-                }
-                return Exit::Usage.into();
-            }
-            drop(render::heard(printed));
-            return render::ending(Exit::Success).into();
-        }
+        matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
+    let exit = match parsed {
+        Ok((_, Some(misplaced))) => refuse_misplaced(&misplaced),
+        Ok((args, None)) => begin(args),
+        Err(error) => refuse_words(&error),
     };
+    if wants_json {
+        failed::tell(exit);
+    }
+    render::ending(exit).into()
+}
+
+/// Goes where the work is, and does it.
+fn begin(args: Args) -> Exit {
     render::set_manner(manner(&args));
     if let Some(folder) = &args.cwd
         && let Err(error) = std::env::set_current_dir(folder)
     {
-        Remark::error(format!("`{}` is no folder to work in: {error}", folder.display()))
-            .hint("`--cwd` names a folder that is there")
-            .tell();
-        return Exit::Usage.into();
+        let hint = match folder.exists() {
+            true => "`--cwd` takes a folder that you may enter".to_owned(),
+            false => format!(
+                "`mkdir -p {}` makes it; or name one that is there, or leave `--cwd` out",
+                shell_word(&folder.display().to_string())
+            ),
+        };
+        Remark::error(format!("`{}` is no folder to work in: {error}", folder.display())).hint(hint).tell();
+        return Exit::Usage;
     }
-    render::ending(run(args)).into()
+    run(args)
+}
+
+/// What the parser did not take. Help is an answer; everything else is a usage error. Clap prints both to the right place.
+fn refuse_words(error: &clap::Error) -> Exit {
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        return refuse_no_text();
+    }
+    let printed = error.print();
+    if !error.use_stderr() {
+        drop(render::heard(printed));
+        return Exit::Success;
+    }
+    if has_loose_words(error) {
+        render::note("  hint: several words are one prompt when they stand in quotes");
+    }
+    let told = error.to_string();
+    let what: Vec<_> = told.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let what = what.join(" ");
+    render::remember(what.strip_prefix("error: ").unwrap_or(&what), "`--help` says what the command takes");
+    Exit::Usage
 }
 
 /// Whether somebody typed a prompt of several words without quotes.

@@ -53,6 +53,34 @@ pub fn errors_told() -> Vec<ToldError> {
     VOICE.told()
 }
 
+/// All of them as one, for who has one place for it; nothing when none was told.
+pub fn told_as_one() -> Option<ToldError> {
+    let told = errors_told();
+    let errors: Vec<_> = told.iter().map(|told| told.error.as_str()).collect();
+    (!told.is_empty()).then(|| ToldError {
+        error: errors.join("\n"),
+        causes: told.iter().flat_map(|told| told.causes.clone()).collect(),
+        hint: told.iter().find_map(|told| told.hint.clone()),
+        place: told.iter().find_map(|told| told.place.clone()),
+    })
+}
+
+/// Takes note of an error that somebody else has told.
+pub fn remember(error: &str, hint: &str) {
+    let (error, hint) = (error.to_owned(), Some(hint.to_owned()));
+    VOICE.remember(ToldError { error, hint, ..ToldError::default() });
+}
+
+/// Whether anything went to standard output.
+pub fn has_answered() -> bool {
+    VOICE.has_answered()
+}
+
+/// One JSON value when everything else is over; it waits in no queue, since nobody would wait for that.
+pub fn last_word(value: &Value) {
+    drop(write(Way::Answer, format!("{value:#}\n").as_bytes()));
+}
+
 /// From now on what is printed waits in a queue, so that printing never blocks; see [`Outlet`]. Notifies when nobody reads
 /// standard output any more.
 pub fn queue(unread: Arc<Notify>) {
@@ -120,6 +148,9 @@ pub fn raw_aside(text: String) {
 }
 
 fn print(way: Way, bytes: Vec<u8>) -> Result<(), Unread> {
+    if way == Way::Answer {
+        VOICE.answer();
+    }
     let Some(outlet) = VOICE.queue() else { return write(way, &bytes) };
     outlet.push(way, bytes);
     if VOICE.is_unread() { Err(Unread) } else { Ok(()) }

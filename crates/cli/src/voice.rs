@@ -19,6 +19,7 @@ pub static VOICE: Voice = Voice {
     queue: OnceLock::new(),
     lost: AtomicBool::new(false),
     unread: AtomicBool::new(false),
+    answered: AtomicBool::new(false),
     told: Mutex::new(Vec::new()),
 };
 
@@ -30,6 +31,8 @@ pub struct Voice {
     lost: AtomicBool,
     /// Whether something was printed that nobody reads any more.
     unread: AtomicBool,
+    /// Whether something was printed to standard output.
+    answered: AtomicBool,
     /// The errors that were told, for the summary that programs read.
     told: Mutex<Vec<ToldError>>,
 }
@@ -68,7 +71,7 @@ pub struct Manner {
 }
 
 /// An error that was told.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToldError {
     pub error: String,
     pub causes: Vec<String>,
@@ -114,6 +117,15 @@ impl Voice {
 
     pub fn has_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Something is printed to standard output.
+    pub fn answer(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    pub fn has_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
     }
 
     /// Remembers an error that is told.

@@ -16,5 +16,6 @@ pub mod table;
 mod tools;
 
 pub use orchestrators::{CANCELLED_NOTE, asked_provider};
+pub use providers::ollama::address as ollama_address;
 pub use table::{BuiltIn, BuiltIns, MODULES};
 pub use tools::filesystem::preview;

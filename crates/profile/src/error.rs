@@ -202,6 +202,10 @@ impl ProfileError {
             }
             Self::Id { .. } => "`amplifier profile list` shows the profiles there are",
             Self::Name { .. } => "use letters, digits, `-`, `_` and `.`, and begin with a letter or digit",
+            Self::Read { .. } => "make the file readable for you, save it as UTF-8, or move it away",
+            Self::RegistryText(_) | Self::Registry { .. } => {
+                "mend the file in an editor, or move it away; `amplifier collection add` writes a new one"
+            }
             Self::NoCollection { .. } => "`amplifier collection list` shows those there are",
             Self::Credential { .. } => "leave it out; git's own credential helpers are asked for it",
             Self::CollectionExists { .. } => "remove it first, or choose another name",

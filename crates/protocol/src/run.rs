@@ -73,6 +73,36 @@ pub struct RunResult {
     pub load_report: Option<Value>,
 }
 
+/// Why a command came to nothing, as `--output json` tells it: those keys of a [`RunResult`] that say so. Every key is always
+/// there; null where there is nothing to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFailure {
+    /// How it ended.
+    pub status: RunStatus,
+    /// The exit code of the program.
+    pub exit_code: u8,
+    /// What went wrong; a line for each thing that did.
+    pub error: String,
+    /// What caused the error, from the nearest cause to the first; empty where nothing more is known.
+    pub causes: Vec<String>,
+    /// What can be done about the error.
+    pub hint: Option<String>,
+    /// Where in a file the error is, where that is known.
+    pub place: Option<RunPlace>,
+}
+
+/// The JSON Schema of a [`RunFailure`].
+pub fn failure_schema() -> Value {
+    let mut schema = schema_for!(RunFailure).to_value();
+    if let Value::Object(schema) = &mut schema {
+        schema.insert(
+            "title".to_owned(),
+            Value::from("What a command that failed prints with `--output json`"),
+        );
+    }
+    schema
+}
+
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunPlace {

@@ -126,6 +126,10 @@ impl FetchError {
                 "check the address, the network and what `git ls-remote` says; credentials come from git's own helpers",
             ),
             Self::GitMissing { .. } => Some("install git, or use sources that do not need it"),
+            Self::NotALocation { .. } => {
+                Some("write a folder as `./NAME`, a repository as `git+https://HOST/OWNER/NAME@BRANCH`")
+            }
+            Self::Missing { .. } => Some("check the path; a relative one begins where you are"),
             Self::NotCached { .. } => Some("fetch it once with the network on"),
             Self::CacheNotWritable { .. } => {
                 Some("make the folder writable, or move the home with AMPLIFIER_HOME")

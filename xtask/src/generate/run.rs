@@ -1,4 +1,5 @@
-//! The JSON Schema of what `amplifier run --output jsonl` prints, for programs that read it.
+//! The JSON Schemas of what commands print for programs: `amplifier run --output jsonl`, and any that failed with
+//! `--output json`.
 
 use super::bundles::text;
 use crate::output::TaskError;
@@ -6,4 +7,9 @@ use crate::output::TaskError;
 /// The schema of one line.
 pub(super) fn lines() -> Result<String, TaskError> {
     text("run-jsonl", &amplifier_protocol::run::line_schema())
+}
+
+/// The schema of a failure.
+pub(super) fn failure() -> Result<String, TaskError> {
+    text("failure", &amplifier_protocol::run::failure_schema())
 }

@@ -68,7 +68,7 @@ pub(super) async fn look(places: &Places, environment: &Environment) -> Result<V
     let ollama = Candidate {
         name: "Ollama",
         module: "provider-ollama",
-        place: url(&places.ollama),
+        place: amplifier_modules::ollama_address(&places.ollama),
         variable: env::OLLAMA_HOST,
     };
     let llama_cpp = Candidate {
@@ -89,7 +89,7 @@ pub(super) async fn look(places: &Places, environment: &Environment) -> Result<V
     Ok([vllm?, Some(ollama?), Some(llama_cpp?)].into_iter().flatten().collect())
 }
 
-/// An address as people write it, as a URL. A port alone means this machine, as Ollama reads it.
+/// An address as people write it, as a URL. A port alone means this machine.
 fn url(place: &str) -> String {
     let place = place.trim().trim_end_matches('/');
     let place = if place.contains("://") { place.to_owned() } else { format!("http://{place}") };

@@ -76,7 +76,12 @@ impl BundleFault {
                 Some("write a bundle of your own that includes it, and lock that one".to_owned())
             }
             Self::Source(error) => error.hint().map(str::to_owned),
-            Self::App { source, .. } => source.hint().or_else(|| mend(source)),
+            Self::App { source, .. } => {
+                let cure = source.hint().or_else(|| mend(source));
+                Some(cure.unwrap_or_else(|| {
+                    "put it there, or take it out of `bundle.app` in that file".to_owned()
+                }))
+            }
             Self::Lock { .. } => Some("`amplifier bundle lock` writes it anew".to_owned()),
             Self::File(_) => Some("make the file readable and writable for you".to_owned()),
             Self::Modules { .. } => Some("without `--strict` the rest is used".to_owned()),
@@ -108,10 +113,12 @@ impl BundleFault {
 
     /// Whether the machine failed, and not what was asked for.
     pub fn is_failure(&self) -> bool {
-        let of_registry =
-            |error: &RegistryError| matches!(error, RegistryError::File(_) | RegistryError::Busy { .. });
-        matches!(self, Self::Source(_) | Self::File(_))
-            || matches!(self, Self::Registry(error) if of_registry(error))
+        match self {
+            Self::Source(_) => true,
+            Self::File(error) => !error.is_reading(),
+            Self::Registry(error) => error.is_failure(),
+            _ => false,
+        }
     }
 }
 

@@ -11,8 +11,9 @@ use amplifier_bundle::yaml::{self, YamlLimits};
 use amplifier_protocol::mount_plan::ModuleSpec;
 use serde_json::{Map, Value, json};
 
-use super::check::{self, identity, is_secret};
+use super::check::{self, Speaker, identity, is_secret};
 use super::error::SettingsError;
+use super::files::{Scope, SettingsFiles};
 use super::known::{self, KEYS, OVERRIDE_KEYS, Shape};
 use super::splice::{self, Lines, Refusal};
 use super::{MOST_BYTES, text};
@@ -31,6 +32,7 @@ pub struct Edited {
 #[derive(Debug, Clone)]
 pub struct Editor {
     file: PathBuf,
+    scope: Scope,
 }
 
 /// What may stand at a path.
@@ -41,7 +43,12 @@ enum Fits {
 
 impl Editor {
     pub fn new(file: impl Into<PathBuf>) -> Self {
-        Self { file: file.into() }
+        Self { file: file.into(), scope: Scope::User }
+    }
+
+    /// The file of a scope.
+    pub fn of(files: &SettingsFiles, scope: Scope) -> Result<Self, SettingsError> {
+        Ok(Self { scope, ..Self::new(files.path(scope)?) })
     }
 
     pub fn file(&self) -> &Path {
@@ -192,19 +199,20 @@ impl Editor {
     /// What is worth telling about a text that makes sense.
     pub fn notices(&self, text: &str) -> Vec<Notice> {
         let source = Arc::new(SourceFile::new(&self.file, text.trim_start_matches('\u{feff}')));
-        super::parse(&source).map(|(_, notices)| notices).unwrap_or_default()
+        super::parse(&source, Speaker::Person).map(|(_, notices)| notices).unwrap_or_default()
     }
 
     /// Replaces the whole text, if it makes sense as settings and nobody changed it meanwhile; what stood there stays
     /// otherwise.
     pub fn replace(&self, old: &str, new: &str) -> Result<(), SettingsError> {
         check_text(&self.file, new)?;
-        text::change(&self.file, MOST_BYTES, |now| {
+        let changed = text::change(&self.file, MOST_BYTES, |now| {
             if now.unwrap_or_default() != old {
                 return Err(SettingsError::Changed { file: self.file.clone() });
             }
             Ok((Some(new.to_owned()), ()))
-        })
+        });
+        changed.map_err(|error| error.of(self.scope))
     }
 
     /// The text as it stands; empty when there is no file.
@@ -221,7 +229,7 @@ impl Editor {
             &mut Value,
         ) -> Result<(Option<Value>, Option<Value>), Refusal>,
     ) -> Result<Edited, SettingsError> {
-        text::change(&self.file, MOST_BYTES, |old| {
+        let changed = text::change(&self.file, MOST_BYTES, |old| {
             let old = old.unwrap_or_default();
             let (mark, body) = match old.strip_prefix('\u{feff}') {
                 Some(body) => ("\u{feff}", body),
@@ -245,14 +253,15 @@ impl Editor {
                 return Err(SettingsError::Unsafe { place: Place::start(&file), reason });
             }
             Ok((Some(format!("{mark}{new}")), edited))
-        })
+        });
+        changed.map_err(|error| error.of(self.scope))
     }
 }
 
 /// Whether a text makes sense as settings.
 pub(super) fn check_text(file: &Path, new: &str) -> Result<(), SettingsError> {
     let source = Arc::new(SourceFile::new(file, new.trim_start_matches('\u{feff}')));
-    let (_, notices) = super::parse(&source)?;
+    let (_, notices) = super::parse(&source, Speaker::Person)?;
     let errors: Vec<_> = notices.into_iter().filter(|notice| notice.severity == Severity::Error).collect();
     if errors.is_empty() { Ok(()) } else { Err(SettingsError::Invalid(errors)) }
 }
@@ -333,10 +342,8 @@ fn typed_value(path: &str, typed: &str) -> Result<Value, SettingsError> {
     };
     let file = Arc::new(SourceFile::new("value", value.to_string()));
     let node = yaml::read(&file, &YamlLimits::default())?.node;
-    let mut notices = Vec::new();
-    if let Some(node) = &node {
-        check::value(node, path, shape, &mut notices);
-    }
+    let check = |node: &Node| check::check_value(node, path, shape, Speaker::Person);
+    let notices = node.as_ref().map(check).unwrap_or_default();
     if notices.is_empty() && !value.is_null() {
         return Ok(value);
     }

@@ -16,6 +16,9 @@ use crate::files::{FileError, NO_ROOM};
 pub enum SettingsError {
     #[error(transparent)]
     File(#[from] FileError),
+    /// The same of a file of a project that was to be changed.
+    #[error(transparent)]
+    Project(FileError),
     #[error("`{}` is {bytes} bytes long; settings have at most {limit}", path.display())]
     TooLarge { path: PathBuf, bytes: u64, limit: u64 },
     #[error("`{}` is no text in UTF-8", path.display())]
@@ -37,6 +40,9 @@ pub enum SettingsError {
     /// A part of a value that cannot be meant.
     #[error("{message}")]
     Part { message: String, hint: Option<String> },
+    /// A project would allow what its user does not.
+    #[error("a project cannot allow tools more than its user does, so `approve: {asked}` would not be used in `{}`", file.display())]
+    Looser { asked: String, file: PathBuf },
     #[error("`{path}` is not set in `{}`", file.display())]
     NotSet { path: String, file: PathBuf },
     #[error("the value of `{path}` looks like a secret, and settings are plain text")]
@@ -62,9 +68,7 @@ impl SettingsError {
         let hint = match self {
             Self::Invalid(notices) => return worst(notices).and_then(|notice| notice.hint.clone()),
             Self::Yaml(_) => "repair the file in an editor",
-            Self::Broken { scope, .. } => {
-                return Some(format!("`{}` opens the file and checks it afterwards", scope.edit()));
-            }
+            Self::Broken { scope, .. } => return Some(scope.mend()),
             Self::NotText { .. } => "save the file as UTF-8",
             Self::HomeFolder { .. } => "go to the folder of a project, or use `--global`",
             Self::Unknown { .. } => "`amplifier config keys` lists all settings",
@@ -90,15 +94,24 @@ impl SettingsError {
             }
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
             Self::Busy { .. } => "wait for the other process, or end it",
-            Self::File(error) if error.cure() == Some(NO_ROOM) => NO_ROOM,
+            Self::File(error) | Self::Project(error) if error.cure() == Some(NO_ROOM) => NO_ROOM,
+            Self::Project(_) => {
+                "make the project's folder and the file writable for you; without `--project` and `--local` \
+                 it is set for yourself, in your home"
+            }
             // Settings of a project are in no home: another one would not help.
-            Self::File(error) if error.action == "read" => {
+            Self::File(error) if error.is_reading() => {
                 "make the file readable for you, or move it away; settings are not needed to run"
             }
             Self::File(_) => {
                 "make the file and its folder writable for you; `--home DIR` or AMPLIFIER_HOME names another home"
             }
             Self::TooLarge { .. } => "move what is no setting out of the file",
+            Self::Looser { asked, .. } => {
+                return Some(format!(
+                    "`amplifier config set approve {asked}` allows it for yourself, `--approve {asked}` for one run"
+                ));
+            }
             Self::Value { .. } => "`amplifier config keys` says what each setting takes",
             Self::NotSet { .. } => "`amplifier config show --origin` says which file sets what",
             Self::Changed { .. } => "look at the file and try again",
@@ -136,13 +149,19 @@ impl SettingsError {
     pub(super) fn of(self, scope: Scope) -> Self {
         match self {
             Self::Yaml(error) => Self::Broken { scope, error },
+            Self::File(error) if scope != Scope::User && !error.is_reading() => Self::Project(error),
             other => other,
         }
     }
 
-    /// Whether the person asked for something wrong, or the machine failed.
+    /// Whether the person asked for something wrong or configured it wrong, or the machine failed.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::File(_) | Self::Busy { .. })
+        match self {
+            // A file of settings that cannot be read is wrong configuration, as one that makes no sense is.
+            Self::File(error) => error.is_reading(),
+            Self::Project(_) | Self::Busy { .. } => false,
+            _ => true,
+        }
     }
 }
 

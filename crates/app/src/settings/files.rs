@@ -35,6 +35,20 @@ impl Scope {
         }
     }
 
+    /// What names it on a command line, after the name of the command.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::User => "",
+            Self::Project => " --project",
+            Self::Local => " --local",
+        }
+    }
+
+    /// What helps where its file says what cannot be meant.
+    pub fn mend(self) -> String {
+        format!("`{}` opens the file and checks it afterwards", self.edit())
+    }
+
     /// The command that opens its file.
     pub fn edit(self) -> &'static str {
         match self {

@@ -1,6 +1,8 @@
 //! Every key that settings may have: what it holds, which variable sets it, and what it is for. Checking, the list for people
 //! and the schema for editors all read this one table.
 
+use std::time::Duration;
+
 use amplifier_bundle::notice::quoted;
 use serde_json::{Map, Value, json};
 
@@ -159,7 +161,24 @@ pub fn below(path: &str) -> Vec<&'static str> {
     words
 }
 
+/// A time as settings spell it, above zero: neither less than can be measured nor more than can be waited for.
+pub(super) fn seconds(spelled: &str) -> Option<Duration> {
+    let time = Duration::try_from_secs_f64(spelled.parse().ok()?).ok()?;
+    (!time.is_zero()).then_some(time)
+}
+
 impl Shape {
+    /// A value that fits, where one word can.
+    pub fn example(self) -> Option<&'static str> {
+        match self {
+            Self::Choice(words) => words.first().copied(),
+            Self::Dollars => Some("0.50"),
+            Self::Seconds => Some("600"),
+            Self::Count => Some("4096"),
+            Self::Text | Self::Texts | Self::Providers | Self::Named | Self::Overrides => None,
+        }
+    }
+
     /// What belongs there, in words.
     pub fn words(self) -> String {
         match self {
@@ -169,7 +188,7 @@ impl Shape {
                 Some((last, others)) => format!("{} or `{last}`", quoted(others.iter().copied())),
                 None => "nothing".to_owned(),
             },
-            Self::Dollars => "a number of dollars".to_owned(),
+            Self::Dollars => "a number of dollars, 0 or more".to_owned(),
             Self::Seconds => "a number of seconds above 0".to_owned(),
             Self::Count => "a whole number above 0".to_owned(),
             Self::Texts => "a list of texts".to_owned(),

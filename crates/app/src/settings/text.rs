@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::error::SettingsError;
 use crate::files::{
-    Durability, FileError, create_private_dir, lock_within, private, refuse_special, write_atomic,
+    Durability, FileError, READ, create_private_dir, lock_within, private, refuse_special, write_atomic,
 };
 
 /// How long a change waits for another process that changes the same file.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The text of a file; nothing when there is none.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<String>, SettingsError> {
-    let failed = |error| SettingsError::File(FileError::at("read", path)(error));
+    let failed = |error| SettingsError::File(FileError::at(READ, path)(error));
     match std::fs::metadata(path) {
         Ok(found) if found.len() > limit => {
             return Err(SettingsError::TooLarge { path: path.to_owned(), bytes: found.len(), limit });

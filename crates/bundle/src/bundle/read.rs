@@ -34,6 +34,9 @@ pub const BUNDLE_KEYS: [&str; 15] = [
     "ui",
 ];
 
+/// What helps where a file is nothing like a bundle.
+const BEGIN: &str = "begin with `bundle:` and a `name:` below it";
+
 /// Keys of `session` that are read somewhere; others are passed on to the plan.
 pub const SESSION_KEYS: [&str; 12] = [
     "orchestrator",
@@ -65,6 +68,9 @@ pub fn read(
 ) -> Result<(Bundle, Vec<Notice>), BundleError> {
     let mut notices = Vec::new();
     let (node, instruction) = split_file(bytes, &home.file, limits, &mut notices)?;
+    if instruction.is_none() && node.as_ref().is_none_or(Node::is_null) {
+        notices.push(says_nothing(home));
+    }
     let mut reader = Reader { home, label: String::new(), kind: HeadKind::None, notices };
     let mut bundle = reader.bundle(node);
     bundle.instruction = instruction;
@@ -73,6 +79,16 @@ pub fn read(
         return Err(BundleError::Invalid(notices));
     }
     Ok((bundle, notices))
+}
+
+fn says_nothing(home: &Home) -> Notice {
+    let file = Arc::new(SourceFile::new(&home.file, ""));
+    let notice = Notice::note(
+        Code::Missing,
+        &Place::start(&file),
+        "the bundle says nothing: it has neither keys nor an instruction",
+    );
+    notice.with_hint(BEGIN)
 }
 
 /// Bytes of a file to its YAML and its body; the file's name says which format it has.
@@ -203,7 +219,7 @@ impl Reader<'_> {
             _ => {
                 let message = format!("{} must hold keys and values, not {}", self.label, node.type_name());
                 let notice = Notice::error(Code::WrongType, &node.place, message);
-                self.tell(notice.with_hint("begin with `bundle:` and a `name:` below it"));
+                self.tell(notice.with_hint(BEGIN));
                 Mapping::new()
             }
         }

@@ -44,7 +44,7 @@ pub struct StartArgs {
     #[arg(long)]
     pub offline: bool,
 
-    /// Fail when any module of the plan does not load, or no provider is found.
+    /// Fail when any module of the plan does not load, a server it names is not there, or no provider is found.
     #[arg(long)]
     pub strict: bool,
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::load;
 use crate::args::{AgentsCommand, AgentsListArgs, AgentsShowArgs, Form, PlanChoice};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// Where the column of descriptions begins.
 const DESCRIPTIONS: usize = 22;
@@ -136,11 +136,12 @@ async fn show(args: &AgentsShowArgs, access: &Access) -> Result<Exit, Exit> {
     let agents = agents(&args.choice, access).await?;
     let Some(agent) = agents.iter().find(|agent| agent.name == args.name) else {
         let known: Vec<_> = agents.iter().map(|agent| format!("`{}`", agent.name)).collect();
-        render::note(&format!("error: there is no agent `{}`", args.name));
-        render::note(&match known.is_empty() {
-            true => "  hint: the plan has no agents; `--bundle REF` names another".to_owned(),
-            false => format!("  hint: there are {}", known.join(", ")),
-        });
+        Remark::error(format!("there is no agent `{}`", args.name))
+            .hint(match known.is_empty() {
+                true => "the plan has no agents; `--bundle REF` names another".to_owned(),
+                false => format!("there are {}", known.join(", ")),
+            })
+            .tell();
         return Err(Exit::Usage);
     };
     if args.output == Form::Json {

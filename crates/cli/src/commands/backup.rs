@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::args::{BackupListArgs, BackupPlace, BackupRestoreArgs, Form};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// `amplifier backup list`.
 pub fn list(args: &BackupListArgs, home: Option<PathBuf>) -> Exit {
@@ -93,8 +93,9 @@ pub fn restore(args: &BackupRestoreArgs, home: Option<PathBuf>) -> Exit {
                 return Exit::Refused;
             }
             Answer::Nobody => {
-                render::note(&format!("error: nobody is there to confirm it: {}", question(&found, &file)));
-                render::note("  hint: `--yes` goes on without asking");
+                Remark::error(format!("nobody is there to confirm it: {}", question(&found, &file)))
+                    .hint("`--yes` goes on without asking")
+                    .tell();
                 return Exit::Usage;
             }
         }

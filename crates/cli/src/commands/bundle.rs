@@ -130,10 +130,5 @@ fn current(args: &ListArgs, access: &Access) -> Exit {
 
 fn refuse(error: &RegistryError) -> Exit {
     render::error(error, error.hint());
-    match error {
-        RegistryError::Name { .. } | RegistryError::Unknown { .. } | RegistryError::Taken { .. } => {
-            Exit::Usage
-        }
-        _ => Exit::Failure,
-    }
+    if error.is_failure() { Exit::Failure } else { Exit::Usage }
 }

@@ -9,7 +9,7 @@ use amplifier_app::profiles::{self, Compilation, ProfileError, ShareName, SyncRe
 use serde_json::{Value, json};
 
 use super::load;
-use super::profile::{Told, refuse_error};
+use super::profile::{StepLines, refuse_error};
 use crate::args::{CollectionCommand, Form, ListArgs, MountArgs, NameArgs, SyncArgs};
 use crate::exit::Exit;
 use crate::render;
@@ -38,7 +38,7 @@ pub fn run(command: &CollectionCommand, home: Option<PathBuf>) -> Exit {
 
 async fn add(args: &MountArgs, access: &Access) -> Result<Exit, ProfileError> {
     let profiles = profiles::profiles(access);
-    let cx = profiles::context(access, Arc::new(Told));
+    let cx = profiles::context(access, Arc::new(StepLines));
     let name: ShareName = args.name.parse()?;
     // A path means the same in every folder once it is whole.
     let path = access.base.join(&args.source);
@@ -82,7 +82,7 @@ fn list(args: &ListArgs, access: &Access) -> Result<Exit, ProfileError> {
 }
 
 async fn remove(args: &NameArgs, access: &Access) -> Result<Exit, ProfileError> {
-    let cx = profiles::context(access, Arc::new(Told));
+    let cx = profiles::context(access, Arc::new(StepLines));
     profiles::profiles(access).remove_collection(&args.name.parse()?, &cx).await?;
     render::out(&format!("`{}` is forgotten, and its profiles are removed from here", args.name));
     Ok(Exit::Success)
@@ -90,7 +90,7 @@ async fn remove(args: &NameArgs, access: &Access) -> Result<Exit, ProfileError> 
 
 async fn sync(args: &SyncArgs, access: &Access) -> Result<Exit, ProfileError> {
     let profiles = profiles::profiles(access);
-    let cx = profiles::context(access, Arc::new(Told));
+    let cx = profiles::context(access, Arc::new(StepLines));
     let compilation = if args.no_compile { Compilation::Leave } else { Compilation::Compile };
     let reports = match &args.name {
         Some(name) => vec![profiles.sync_one(&name.parse()?, compilation, &cx).await?],

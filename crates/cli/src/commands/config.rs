@@ -15,7 +15,7 @@ use crate::args::{
     ListArgs,
 };
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 mod edit;
 
@@ -93,7 +93,12 @@ fn get(args: &ConfigGetArgs, settings: &Settings) -> Exit {
             let near = Editor::new("").set(&args.path, "").err();
             return near.map_or(Exit::Usage, |error| load::refuse_settings(&error));
         }
-        render::note(&format!("note: `{}` is not set", args.path));
+        Remark::error(format!("`{}` is not set", args.path))
+            .hint(format!(
+                "`amplifier config set {} VALUE` sets it; `amplifier config keys` says what it takes",
+                args.path
+            ))
+            .tell();
         return Exit::Failure;
     };
     // One value is told as it is, a mapping or a list as JSON.
@@ -117,6 +122,9 @@ fn plain(value: &Value) -> String {
 
 fn set(args: &ConfigSetArgs, access: &Access) -> Result<Exit, SettingsError> {
     let scope = args.scope.scope();
+    if args.path == "approve" {
+        Settings::refuse_looser(&access.settings_files(), scope, &args.value)?;
+    }
     let edited = editor(access, scope)?.set(&args.path, &args.value)?;
     let shown = shown(&edited.file, access);
     let after = edited.after.as_ref().map(Value::to_string).unwrap_or_default();
@@ -151,7 +159,7 @@ pub fn tell_winner(path: &str, edited: &Edited, access: &Access) {
 
 /// The file of a scope, to be changed.
 pub fn editor(access: &Access, scope: Scope) -> Result<Editor, SettingsError> {
-    Ok(Editor::new(access.settings_files().path(scope)?))
+    Editor::of(&access.settings_files(), scope)
 }
 
 /// A file as people see it from where they are.

@@ -212,7 +212,7 @@ fn complain(notice: &Notice) {
 
 /// Tells why there is no plan.
 pub fn refuse_plan(error: &PrepareError) -> Exit {
-    Remark::of(error).maybe_hint(error.hint().map(str::to_owned)).at(Some(error.place())).tell();
+    Remark::of(error).hint(error.hint()).at(Some(error.place())).tell();
     Exit::Usage
 }
 

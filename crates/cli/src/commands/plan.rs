@@ -21,7 +21,9 @@ pub fn validate(args: &ValidateArgs) -> Exit {
     let file = match PlanFile::read(&args.file) {
         Ok(file) => file,
         // A file that can be read and is not JSON is an invalid plan; a file that cannot be read is a wrong call.
-        Err(error @ PrepareError::Json { .. }) if args.form() == Form::Json => {
+        Err(error @ (PrepareError::Json { .. } | PrepareError::Empty { .. }))
+            if args.form() == Form::Json =>
+        {
             let check = json!({"name": "json", "passed": false, "message": error.to_string(), "severity": "error", "pointer": ""});
             let summary = "FAILED: 0/1 checks passed (1 error, 0 warnings)";
             render::json(
@@ -30,8 +32,9 @@ pub fn validate(args: &ValidateArgs) -> Exit {
             return Exit::Failure;
         }
         Err(error) => {
-            render::error(&error, error.hint());
-            return if matches!(error, PrepareError::Json { .. }) { Exit::Failure } else { Exit::Usage };
+            let usage = load::refuse_plan(&error);
+            let is_read = matches!(error, PrepareError::Json { .. } | PrepareError::Empty { .. });
+            return if is_read { Exit::Failure } else { usage };
         }
     };
     let validation = &file.validation;
@@ -161,7 +164,7 @@ pub fn explain(args: &ExplainArgs, home: Option<PathBuf>) -> Exit {
         });
         if settings.is_empty() {
             Remark::error(format!("the plan has nothing at `{}`", args.pointer))
-                .hint("`amplifier plan show` prints the plan; pointers look like `/tools/0/module`")
+                .hint("`amplifier plan show`, with the same `--bundle`, `--profile` or `--plan`, prints the plan; pointers look like `/tools/0/module`")
                 .tell();
             return Err(Exit::Usage);
         }

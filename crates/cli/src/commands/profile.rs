@@ -6,17 +6,18 @@ use std::sync::Arc;
 use amplifier_app::Freshness;
 use amplifier_app::library::Access;
 use amplifier_app::profiles::{self, Check, Outcome, ProfileError, ProfileFault, State, Step, Steps};
+use amplifier_protocol::run::RunPlace;
 use serde_json::{Value, json};
 
 use super::load;
 use crate::args::{CompileArgs, Form, ProfileArgs, ProfileCommand, ProfileListArgs};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// Tells steps on standard error.
-pub struct Told;
+pub struct StepLines;
 
-impl Steps for Told {
+impl Steps for StepLines {
     fn step(&self, step: &Step) {
         if let Step::Resolving { id, reference, number, of } = step {
             render::note(&format!("{id}: {number} of {of}: `{reference}`"));
@@ -61,7 +62,7 @@ pub fn refuse(fault: &ProfileFault) -> Exit {
 
 /// Tells why a profile or collection cannot be had, with the line it speaks of.
 pub fn refuse_error(error: &ProfileError) -> Exit {
-    render::error(error, error.hint().as_deref());
+    Remark::of(error).maybe_hint(error.hint()).at(error.place().map(RunPlace::from)).tell();
     if let Some(excerpt) = error.place().and_then(|place| place.excerpt()) {
         excerpt.lines().for_each(|line| render::note(&format!("  {line}")));
     }
@@ -190,7 +191,7 @@ fn report(check: &Check) -> Value {
 
 async fn compile(args: &CompileArgs, access: &Access) -> Result<Exit, ProfileError> {
     let profiles = profiles::profiles(access);
-    let cx = profiles::context(access, Arc::new(Told));
+    let cx = profiles::context(access, Arc::new(StepLines));
     let ids = match &args.id {
         Some(id) => vec![id.parse()?],
         None => profiles.list()?.into_iter().map(|found| found.id).collect(),

@@ -214,3 +214,15 @@ fn a_bundle_that_says_no_name_is_asked_for_one() {
     assert!(ran.stderr.contains("`--name NAME` gives it a name"), "{}", ran.stderr);
     assert_eq!(desk.amplifier(&["bundle", "add", "notes.md", "--name", "notes"]).code, 0);
 }
+
+#[test]
+fn a_bundle_that_says_nothing_is_told_so() {
+    let desk = Desk::new();
+    for (name, text) in [("a.md", ""), ("b.md", "---\n---\n"), ("c.yaml", ""), ("d.yaml", "---\n")] {
+        let ran = desk.file(name, text).amplifier(&["bundle", "validate", &format!("./{name}")]);
+        assert!(ran.seen().contains(&format!("{name}:1:1: the bundle says nothing")), "{}", ran.seen());
+        assert!(ran.seen().contains("hint: begin with `bundle:`"), "{}", ran.seen());
+        let ran = desk.amplifier(&["run", "--bundle", &format!("./{name}"), "hi"]);
+        assert!(ran.code == 2 && ran.stderr.contains("  hint: include `foundation`"), "{}", ran.seen());
+    }
+}

@@ -68,8 +68,9 @@ fn what_is_found_is_tried_and_written() {
     let again = with(&desk, &variables, &["init", "--yes"]);
     assert_eq!(again.code, 0);
     assert!(again.stdout.contains("is in the settings already: "), "{}", again.seen());
-    // And it is used.
-    let run = with(&desk, &variables, &["run", "hi"]);
+    // And it is used, where it was found: the variable that named the place may be gone.
+    assert!(text.contains(&format!("base_url: {place}")), "{text}");
+    let run = with(&desk, &[("CHAT_COMPLETIONS_API_KEY", KEY)], &["run", "hi"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "Hello\n"), "{}", run.seen());
     assert_eq!(holders(&desk.home(), KEY), Vec::<String>::new(), "not in the journal either");
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use insta::{Settings, assert_snapshot};
+use serde_json::{Value, json};
 
 use crate::desk::{Desk, Ran};
 use crate::provider::{Manner, Server, with};
@@ -224,4 +225,54 @@ fn pages_for_the_shell() {
         .bind(|| told(&desk, "shell_pages", &[first_lines(&["completions", "bash"]), first_lines(&["man"])]));
     desk.file("a.txt", "no folder");
     follow(&desk, "shell_pages_wrong", &[&["completions", "none"], &["man", "--dir", "a.txt"]]);
+}
+
+/// Everything that programs may ask for, where there is nothing to give.
+#[test]
+fn a_failure_has_one_shape_for_programs_whatever_was_asked() {
+    let desk = Desk::new();
+    desk.file("empty.json", "").file("shape.json", "{\"session\": 7}");
+    let commands: &[(&[&str], u64)] = &[
+        (&["session", "show", "nope"], 2),
+        (&["session", "search", "x", "--session", "nope"], 2),
+        (&["bundle", "show", "nope"], 2),
+        (&["bundle", "list", "--bogus"], 2),
+        (&["tool", "info", "nope"], 2),
+        (&["agents", "show", "nope"], 2),
+        (&["module", "info", "nope"], 2),
+        (&["profile", "show", "nope"], 2),
+        (&["profile", "show", "no/pe"], 2),
+        (&["config", "get", "nope"], 2),
+        (&["config", "get", "approve"], 1),
+        (&["plan", "show", "--plan", "empty.json"], 2),
+        (&["plan", "hash", "--plan", "none.json"], 2),
+        (&["plan", "explain", "--plan", "none.json"], 2),
+        (&["plan", "validate", "none.json"], 2),
+        (&["plan", "diff", "empty.json", "shape.json"], 2),
+        (&["--cwd", "nope", "session", "list"], 2),
+        (&["run", "--plan", "none.json", "hi"], 2),
+        (&["run", "--bogus", "hi"], 2),
+    ];
+    let schema = include_str!("../../../../schemas/failure.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for (command, code) in commands {
+        let text = desk.amplifier(command);
+        assert_eq!(text.stdout, "", "{}", text.seen());
+        let ran = desk.amplifier(&[command, &["--output", "json"][..]].concat());
+        assert_eq!((ran.code as u64, text.code), (*code, ran.code), "{command:?}: {}", ran.seen());
+        assert_eq!(ran.stderr, text.stderr, "people read the same");
+        let told = ran.json();
+        let broken: Vec<_> = schema.iter_errors(&told).map(|error| error.to_string()).collect();
+        assert!(broken.is_empty(), "{command:?}: {broken:?}: {}", ran.seen());
+        assert_eq!((&told["status"], &told["exit_code"]), (&json!("error"), &json!(code)), "{}", ran.seen());
+        let error = told["error"].as_str().unwrap().lines().next().unwrap().to_owned();
+        assert!(ran.stderr.contains(error.split(" <").next().unwrap()), "{error}: {}", ran.seen());
+        assert!(told["hint"].is_string(), "{command:?}: {}", ran.seen());
+    }
+    let told = desk.amplifier(&["plan", "hash", "--plan", "shape.json", "--output", "json"]).json();
+    assert_eq!(told["place"], json!({"file": "shape.json", "line": 1, "column": 13}));
+    // What has an answer of its own, also where it is a bad one, is not spoken over.
+    let ran = desk.amplifier(&["plan", "validate", "shape.json", "--output", "json"]);
+    assert_eq!((ran.code, &ran.json()["passed"]), (1, &json!(false)), "{}", ran.seen());
 }

@@ -130,3 +130,31 @@ fn programs_may_ask_for_json_everywhere() {
     let older = desk.amplifier(&["plan", "validate", "a.json", "--json"]);
     assert_eq!((checked.code, checked.json()), (0, older.json()), "{}", checked.seen());
 }
+
+#[test]
+fn a_file_that_is_no_plan_is_told_once_with_what_helps() {
+    let desk = Desk::new();
+    for text in ["", " \n\n", "\u{feff}"] {
+        let ran = desk.file("p.json", text).amplifier(&["run", "--plan", "p.json", "hi"]);
+        assert_eq!(ran.code, 2, "{}", ran.seen());
+        let told = "error: p.json:1:1: the file is empty, and a plan is a JSON object\n  \
+                    hint: `amplifier plan show --bundle foundation > p.json` writes one to start from\n";
+        assert_eq!(ran.stderr, told);
+        let ran = desk.amplifier(&["plan", "validate", "p.json"]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (1, told));
+    }
+    let written = desk.amplifier(&["plan", "show", "--bundle", "foundation"]);
+    desk.file("p.json", &written.stdout);
+    assert_eq!(desk.amplifier(&["plan", "validate", "p.json"]).code, 0);
+    for text in ["[]", "null", "\"x\"", "{}", "{\"session\": 3}"] {
+        let ran = desk.file("p.json", text).amplifier(&["run", "--plan", "p.json", "hi"]);
+        assert_eq!(ran.code, 2, "{}", ran.seen());
+        assert!(ran.stderr.starts_with("error: p.json:1:"), "{}", ran.seen());
+        assert_eq!(ran.stderr.matches("error:").count(), 1, "{}", ran.seen());
+        assert!(
+            ran.stderr.contains("hint: `amplifier plan validate p.json` lists every check"),
+            "{}",
+            ran.seen()
+        );
+    }
+}

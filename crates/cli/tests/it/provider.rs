@@ -350,3 +350,21 @@ fn the_reference_page_names_keys_and_variables_that_exist() {
     assert!(variables.len() > 15, "{variables:?}");
     assert_eq!(variables.iter().find(|name| !known.contains(&format!("\"{name}\""))), None);
 }
+
+#[test]
+fn the_place_of_ollama_is_read_as_ollama_reads_it() {
+    let desk = Desk::new();
+    for (written, read) in [
+        ("::1", "http://[::1]:11434"),
+        ("[::1]:1", "http://[::1]:1"),
+        (":1", "http://127.0.0.1:1"),
+        ("0.0.0.0:1", "http://127.0.0.1:1"),
+        ("127.0.0.1:1", "http://127.0.0.1:1"),
+        ("http://127.0.0.1:1/", "http://127.0.0.1:1"),
+    ] {
+        let ran = with(&desk, &[("OLLAMA_HOST", written)], &["provider", "list"]);
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        let words: Vec<_> = ran.stdout.split_whitespace().collect();
+        assert!(words.iter().any(|word| word.trim_end_matches(';') == read), "{written}: {}", ran.seen());
+    }
+}

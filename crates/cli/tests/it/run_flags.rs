@@ -255,3 +255,20 @@ fn a_number_that_leaves_nothing_is_told_for_what_it_is() {
     let listed = desk.amplifier(&["session", "list", "--limit", "-3"]);
     assert!(listed.code == 2 && listed.stderr.contains("not a whole number"), "{}", listed.seen());
 }
+
+#[test]
+fn strict_does_not_begin_without_a_server_that_the_plan_names() {
+    let desk = Desk::new();
+    let mut plan = says("x");
+    plan["tools"] = json!([{"module": "tool-mcp", "config": {
+        "servers": {"gone": {"command": "/no/such/program"}}, "wait": 30, "max_restarts": 0,
+    }}]);
+    desk.plan("mcp.json", &plan);
+    let ran = desk.amplifier(&["run", "--plan", "mcp.json", "hi"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "x\n"), "{}", ran.seen());
+    assert!(ran.stderr.contains("MCP server `gone` is not available: `/no/such/program`"), "{}", ran.seen());
+    let ran = desk.amplifier(&["run", "--plan", "mcp.json", "--strict", "hi"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.seen());
+    assert!(ran.stderr.contains("strict mode: `tool-mcp` is not ready: MCP server `gone`"), "{}", ran.seen());
+    assert_eq!(desk.sessions().len(), 1, "nothing is left of what did not begin");
+}

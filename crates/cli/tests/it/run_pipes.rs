@@ -48,8 +48,8 @@ fn settings_that_are_no_file_are_refused_at_once_and_named() {
     desk.plan("a.json", &says("hi"));
     pipe(&desk, ".amplifier/settings.yaml");
     let words = ["settings.yaml`", "it is a pipe"];
-    refused(&desk, &["run", "--plan", "a.json", "hi"], 1, &words);
-    refused(&desk, &["config", "show"], 1, &words);
+    refused(&desk, &["run", "--plan", "a.json", "hi"], 2, &words);
+    refused(&desk, &["config", "show"], 2, &words);
 }
 
 #[test]

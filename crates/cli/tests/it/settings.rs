@@ -273,3 +273,123 @@ fn what_is_wrong_with_the_settings_is_told_once_by_whatever_opens_a_session() {
         assert_eq!(told, 1, "{way:?}: {}", ran.seen());
     }
 }
+
+/// What is told about a value that cannot be meant, and the commands that are told to help.
+fn cured(ran: &Ran) -> Vec<String> {
+    let hint = ran.stderr.lines().find_map(|line| line.strip_prefix("  hint: "));
+    let words = hint.unwrap_or_else(|| panic!("no cure is told: {}", ran.seen())).split('`');
+    words.skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_value_that_cannot_be_meant_is_told_as_it_is_spelled_and_the_cure_works() {
+    let rows = [
+        ("limits:\n  max_cost_usd: -3\n", "takes a number of dollars, 0 or more, found `-3`"),
+        // More than can be counted would be no limit at all.
+        ("limits:\n  max_cost_usd: 1e300\n", "takes a number of dollars, 0 or more, found `1e300`"),
+        ("limits:\n  max_tokens: 1e3\n", "takes a whole number above 0, found `1e3`"),
+        ("limits:\n  max_tokens: true\n", "takes a whole number above 0, found `true`"),
+        ("limits:\n  timeout_seconds: \"5\"\n", "takes a number of seconds above 0, found the text `5`"),
+        ("ui:\n  color: nevr\n", "takes `auto`, `always` or `never`, found `nevr`"),
+        ("approve: \"\"\n", "takes `ask`, `all`, `safe` or `none`, found an empty text"),
+    ];
+    for (text, words) in rows {
+        for (file, place) in [
+            ("../home/settings.yaml", "home/settings.yaml:"),
+            (".amplifier/settings.yaml", ".amplifier/settings.yaml:"),
+        ] {
+            let desk = Desk::new();
+            desk.file(file, text);
+            let ran = desk.amplifier(&["config", "show"]);
+            assert!(
+                ran.code == 2 && ran.stderr.contains(words) && ran.stderr.contains(place),
+                "{}",
+                ran.seen()
+            );
+            // Each of the commands alone mends it.
+            for command in cured(&ran) {
+                desk.file(file, text);
+                let words: Vec<_> = command.split(' ').skip(1).collect();
+                let mended = desk.amplifier(&words);
+                assert_eq!(mended.code, 0, "{command}: {}", mended.seen());
+                let after = desk.amplifier(&["config", "show"]);
+                assert_eq!(after.code, 0, "{command}: {}", after.seen());
+            }
+        }
+    }
+    let desk = Desk::new();
+    for (text, words) in [
+        (
+            "limits: {max_tokens: 0}\n",
+            "settings.yaml:1:22: `limits.max_tokens` takes a whole number above 0, found `0`",
+        ),
+        ("limits: 5\n", "`limits` takes a mapping, found `5`"),
+        ("- a\n", "settings are a mapping, found a list"),
+        ("bundle: {app: [a, []]}\n", "`bundle.app.1` takes a text, found a list"),
+        (
+            "sources:\n  modules: {a: {}}\n",
+            "settings.yaml:2:16: `sources.modules.a` takes a text, found a mapping",
+        ),
+        ("config:\n  providers: [{module: a b}]\n", "module id `a b`"),
+    ] {
+        let ran = desk.file("../home/settings.yaml", text).amplifier(&["config", "show"]);
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{}", ran.seen());
+        assert_eq!(cured(&ran), ["amplifier config edit"], "{}", ran.seen());
+    }
+    for text in ["", "---\n", "# nothing\n", "limits:\n  max_cost_usd: null\n"] {
+        let ran = desk.file("../home/settings.yaml", text).amplifier(&["config", "show"]);
+        assert!(ran.code == 0 && ran.stderr.is_empty(), "{}", ran.seen());
+    }
+}
+
+#[test]
+fn a_variable_that_cannot_be_meant_is_told_with_what_takes_it_out() {
+    let desk = Desk::new();
+    for (name, value, words) in [
+        (
+            "AMPLIFIER_MAX_COST_USD",
+            "-3",
+            "`limits.max_cost_usd` takes a number of dollars, 0 or more, found `-3`",
+        ),
+        ("AMPLIFIER_MAX_TOKENS", "1e300", "`limits.max_tokens` takes a whole number above 0, found `1e300`"),
+        (
+            "AMPLIFIER_TIMEOUT_SECONDS",
+            "soon",
+            "`limits.timeout_seconds` takes a number of seconds above 0, found `soon`",
+        ),
+        ("AMPLIFIER_COLOR", "alwys", "`ui.color` takes `auto`, `always` or `never`, found `alwys`"),
+    ] {
+        let run = |value: &str| Ran::of(desk.command(&["config", "show"]).env(name, value).output().unwrap());
+        let ran = run(value);
+        assert!(ran.code == 2 && ran.stderr.contains(&format!("${name}: {words}")), "{}", ran.seen());
+        let cures = cured(&ran);
+        assert_eq!(cures[0], format!("unset {name}"));
+        let fitting = cures[1].strip_prefix(&format!("export {name}=")).unwrap();
+        assert_eq!(run(fitting).code, 0, "{fitting}");
+        assert_eq!(run("").code, 0, "an empty variable is none");
+    }
+}
+
+#[test]
+fn a_project_is_refused_what_it_may_not_hold_before_it_is_written() {
+    let desk = Desk::new();
+    for scope in ["--project", "--local"] {
+        let ran = desk.amplifier(&["config", "set", "approve", "all", scope]);
+        assert!(
+            ran.code == 2 && ran.stderr.contains("a project cannot allow tools more than its user"),
+            "{}",
+            ran.seen()
+        );
+        assert_eq!(cured(&ran)[0], "amplifier config set approve all");
+        assert!(!desk.work().join(".amplifier").exists(), "nothing is written");
+    }
+    // What makes it stricter is its own, and so is what the user allows.
+    assert_eq!(desk.amplifier(&["config", "set", "approve", "none", "--project"]).code, 0);
+    assert_eq!(desk.amplifier(&["config", "set", "approve", "all"]).code, 0);
+    assert_eq!(
+        desk.amplifier(&["config", "set", "approve", "safe", "--local"]).code,
+        2,
+        "the project said `none`"
+    );
+    assert_eq!(desk.amplifier(&["config", "set", "approve", "all", "--project"]).code, 0);
+}

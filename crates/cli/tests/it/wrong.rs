@@ -219,8 +219,83 @@ fn settings_of_a_project_that_may_not_be_read_and_a_place_that_is_not_there() {
     let settings = desk.work().join(".amplifier/settings.yaml");
     std::fs::set_permissions(&settings, PermissionsExt::from_mode(0o000)).unwrap();
     let ran = Ran::of(as_nobody(&desk, &["run", "--plan", "first.json", "hi"]).output().unwrap());
-    row(&ran, 1, &[".amplifier/settings.yaml", "ermission denied", "readable"]);
+    row(&ran, 2, &[".amplifier/settings.yaml", "ermission denied", "readable"]);
     assert!(!ran.stderr.contains("--home"), "another home does not help: {}", ran.seen());
+}
+
+#[test]
+fn a_file_of_configuration_that_cannot_be_read_is_wrong_configuration() {
+    let rows: &[(&str, &[&str])] = &[
+        ("home/settings.yaml", &["run", "hi"]),
+        ("work/.amplifier/settings.yaml", &["config", "show"]),
+        ("work/.amplifier/settings.local.yaml", &["bundle", "list"]),
+        ("home/registry.json", &["bundle", "list"]),
+        ("home/registry.json", &["run", "--bundle", "minimal", "hi"]),
+        ("home/share/collections.yaml", &["collection", "list"]),
+    ];
+    for (file, command) in rows {
+        let desk = Desk::new();
+        let path = desk.path(file);
+        std::fs::create_dir_all(&path).unwrap();
+        row(&desk.amplifier(command), 2, &[file]);
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, [b'a', 0xff]).unwrap();
+        row(&desk.amplifier(command), 2, &[file]);
+        std::fs::write(&path, "{[").unwrap();
+        row(&desk.amplifier(command), 2, &[file]);
+        for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(desk.path(""))) {
+            std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
+        let ran = Ran::of(as_nobody(&desk, command).output().unwrap());
+        row(&ran, 2, &[file, "ermission denied"]);
+    }
+}
+
+#[test]
+fn cures_that_are_told_fit_what_is_wrong() {
+    let desk = Desk::new();
+    let (_, folder) = begun(&desk);
+    // What was put among the sessions is nobody's to delete but whoever put it there.
+    let stray = folder.with_file_name("stray file");
+    std::fs::write(&stray, "x").unwrap();
+    let ran = desk.amplifier(&["session", "show", "stray file"]);
+    assert!(!ran.stderr.contains("session delete"), "{}", ran.seen());
+    std::fs::rename(&stray, folder.with_file_name("stray")).unwrap();
+    let ran = desk.amplifier(&["session", "list", "--all"]);
+    let cure = format!("`rm {}` removes it", folder.with_file_name("stray").display());
+    assert!(ran.stderr.contains(&cure), "{cure}: {}", ran.seen());
+    // A word alone is nothing that can be fetched.
+    let ran = desk.amplifier(&["collection", "add", "a", "nope"]);
+    assert!(ran.stderr.contains("hint: write a folder as `./NAME`"), "{}", ran.seen());
+    // A folder that is not there is made or another is named.
+    let ran = desk.amplifier(&["--cwd", "no such", "config", "show"]);
+    row(&ran, 2, &["`no such`", "hint: `mkdir -p 'no such'` makes it"]);
+    // Settings of a project are in no home.
+    std::fs::set_permissions(desk.work(), PermissionsExt::from_mode(0o555)).unwrap();
+    let ran =
+        Ran::of(as_nobody(&desk, &["config", "set", "ui.color", "never", "--project"]).output().unwrap());
+    row(&ran, 1, &["work/.amplifier", "ermission denied", "the project's folder", "without `--project`"]);
+    assert!(!ran.stderr.contains("--home"), "{}", ran.seen());
+    std::fs::set_permissions(desk.work(), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_session_whose_folder_is_gone_is_not_sent_back_there() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("one"));
+    let plan = desk.work().join("a.json").display().to_string();
+    std::fs::create_dir(desk.path("gone")).unwrap();
+    let gone = desk.path("gone").display().to_string();
+    let ran = desk.amplifier(&["--cwd", &gone, "run", "--plan", &plan, "hi"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let id = desk.sessions().pop().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let there = desk.amplifier(&["run", "--resume", &id, "again"]);
+    assert!(there.stderr.contains(&format!("hint: `--cwd {gone}` works there again")), "{}", there.seen());
+    std::fs::remove_dir_all(&gone).unwrap();
+    let ran = desk.amplifier(&["run", "--resume", &id, "again"]);
+    assert!(ran.code == 0 && ran.stderr.contains("which is no folder any more"), "{}", ran.seen());
+    assert!(!ran.stderr.contains("--cwd"), "{}", ran.seen());
 }
 
 /// Runs a script with a file system of its own at the home, in a name space of its own.

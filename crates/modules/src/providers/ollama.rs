@@ -1,6 +1,8 @@
 //! `provider-ollama`: an Ollama server, by its own protocol, which tells and sets what Chat Completions cannot: the window
 //! and whether to think. `request.rs` maps what is asked, `reader.rs` what is answered.
 
+use std::net::Ipv6Addr;
+
 use amplifier_core::contracts::{Module, Mounted};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::ids::ModuleId;
@@ -143,16 +145,33 @@ impl Config {
     }
 }
 
-/// The server's address as people write it: a host, a host and a port, or a URL.
-fn address(host: &str) -> String {
-    let host = host.trim().trim_end_matches('/');
-    let url = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
+/// The server's address as people write it, read as Ollama reads `OLLAMA_HOST`: a host, a host and a port, a port alone, an
+/// address in brackets or without them, or a URL, which has the port of its scheme where it names none.
+pub fn address(host: &str) -> String {
+    let host = host.trim().trim_matches(['"', '\'']).trim_end_matches('/');
+    let (scheme, rest, usual) = match host.split_once("://") {
+        Some((scheme, rest)) => (scheme, rest, None),
+        None => ("http", host, Some("11434")),
+    };
+    let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let is_number = |port: &str| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
+    let bare = |name: &str| name.trim_start_matches('[').trim_end_matches(']').parse::<Ipv6Addr>().ok();
+    let (name, port) = match place.rsplit_once(':') {
+        _ if bare(place).is_some() => (place, usual),
+        Some((name, port)) if is_number(port) => (name, Some(port)),
+        // What stands behind the colon is no port, and whoever uses the address says so.
+        Some(_) => (place, None),
+        None => (place, usual),
+    };
     // What a server listens on everywhere is asked for here; so is a port alone.
-    let url = url.replace("://0.0.0.0", "://127.0.0.1").replace("://:", "://127.0.0.1:");
-    let has_port = url
-        .rsplit_once("://")
-        .is_some_and(|(_, rest)| rest.rsplit(']').next().is_some_and(|end| end.contains(':')));
-    if has_port || url.starts_with("https://") { url } else { format!("{url}:11434") }
+    let name = match (name, bare(name)) {
+        ("" | "0.0.0.0", _) => "127.0.0.1".to_owned(),
+        (_, Some(Ipv6Addr::UNSPECIFIED)) => "[::1]".to_owned(),
+        (_, Some(address)) => format!("[{address}]"),
+        (name, None) => name.to_owned(),
+    };
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{scheme}://{name}{port}{path}")
 }
 
 /// The module, as the table lists it.
@@ -206,6 +225,17 @@ mod tests {
             ("http://10.0.0.1:11434/", "http://10.0.0.1:11434"),
             ("https://ollama.example", "https://ollama.example"),
             ("[::1]", "http://[::1]:11434"),
+            ("::1", "http://[::1]:11434"),
+            ("[::1]:5000", "http://[::1]:5000"),
+            ("::", "http://[::1]:11434"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("", "http://127.0.0.1:11434"),
+            ("gpu:5000/", "http://gpu:5000"),
+            ("'gpu'", "http://gpu:11434"),
+            ("gpu/ollama", "http://gpu:11434/ollama"),
+            // A URL has the port of its scheme, as Ollama reads it.
+            ("http://gpu", "http://gpu"),
+            ("gpu:port", "http://gpu:port"),
         ] {
             assert_eq!(address(written), read);
         }

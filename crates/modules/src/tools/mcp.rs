@@ -98,10 +98,11 @@ impl Module for McpModule {
         common.shelf.go_live(cx, &order);
         cx.mount_tool(Arc::new(Typed(Status(Arc::clone(&servers)))));
         warn_of(&servers, cx);
-        let teller = Arc::clone(&common.teller);
+        let (teller, absent) = (Arc::clone(&common.teller), absent(&servers));
         cx.on_session_ready(async move |_: Coordinator| {
             teller.begin().await;
-            Ok::<(), TaskFailure>(())
+            // The module is there and what it was mounted for is not: who is strict goes no further.
+            if absent.is_empty() { Ok(()) } else { Err(TaskFailure::new(absent.join("; "))) }
         });
         if config.visibility.enabled {
             let spec = HookSpec::new(EventPattern::event::<ProviderRequest>(), status::NAME);
@@ -142,13 +143,22 @@ async fn close_all(servers: &Servers) {
     closing.join_all().await;
 }
 
-/// Whatever is not as it should be stands in the load report.
+/// The servers that are configured and not there, each with why.
+fn absent(servers: &Servers) -> Vec<String> {
+    let down = servers.known.iter().filter_map(|server| match server.state().phase {
+        Phase::Down { why } => Some(format!("MCP server `{}` is not available: {why}", server.name())),
+        _ => None,
+    });
+    let refused = servers.refused.iter();
+    down.chain(refused.map(|(name, why)| format!("MCP server `{name}` is not started: {why}"))).collect()
+}
+
+/// What else is not as it should be stands in the load report.
 fn warn_of(servers: &Servers, cx: &MountCx) {
     let tool_deadline = cx.coordinator.deadlines().tool;
     for server in &servers.known {
         let name = server.name();
         match server.state().phase {
-            Phase::Down { why } => cx.warn(format!("MCP server `{name}` is not available: {why}")),
             Phase::Starting => {
                 cx.warn(format!("MCP server `{name}` is still starting; its tools come when it is there"))
             }
@@ -158,15 +168,12 @@ fn warn_of(servers: &Servers, cx: &MountCx) {
                     .iter()
                     .for_each(|what| cx.warn(format!("MCP server `{name}`: left out: {what}")));
             }
-            Phase::Closed => {}
+            Phase::Down { .. } | Phase::Closed => {}
         }
         if server.settings.call_timeout > tool_deadline {
             let most = tool_deadline.as_secs_f64();
             cx.warn(format!("MCP server `{name}`: `call_timeout` is longer than the {most} s after which the session itself ends a silent call"));
         }
-    }
-    for (name, why) in &servers.refused {
-        cx.warn(format!("MCP server `{name}` is not started: {why}"));
     }
 }
 

@@ -12,17 +12,18 @@ use super::{editor, shown};
 use crate::args::ConfigEditArgs;
 use crate::commands::load;
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// `amplifier config edit`.
 pub fn edit(args: &ConfigEditArgs, access: &Access) -> Result<Exit, SettingsError> {
     let editor = editor(access, args.scope.scope())?;
     let file = editor.file().to_owned();
     let Some(program) = program(access) else {
-        render::note(
-            "error: there is no editor: neither `VISUAL` nor `EDITOR` is set, and `vi` and `nano` are not found",
-        );
-        render::note(&format!("  hint: the file is `{}`", shown(&file, access)));
+        Remark::error(
+            "there is no editor: neither `VISUAL` nor `EDITOR` is set, and `vi` and `nano` are not found",
+        )
+        .hint(format!("the file is `{}`", shown(&file, access)))
+        .tell();
         return Ok(Exit::Usage);
     };
     let before = editor.text()?;
@@ -38,8 +39,7 @@ pub fn edit(args: &ConfigEditArgs, access: &Access) -> Result<Exit, SettingsErro
         Ok(after) => after,
         Err(problem) => {
             leave_nothing();
-            render::note(&format!("error: {problem}"));
-            render::note("  hint: `VISUAL` or `EDITOR` names the program; nothing was changed");
+            Remark::error(problem).hint("`VISUAL` or `EDITOR` names the program; nothing was changed").tell();
             return Ok(Exit::Failure);
         }
     };

@@ -16,6 +16,7 @@ use amplifier_protocol::spend::Unit;
 use crate::args::{Output, StartArgs};
 use crate::chat::{self, Colour};
 use crate::exit::Exit;
+use crate::failed;
 use crate::render::{self, Remark, ToldError};
 use crate::stop::Stop;
 
@@ -191,19 +192,13 @@ pub(super) fn without_session(output: Output, exit: Exit) {
     if output == Output::Text {
         return;
     }
-    let status = match exit {
-        Exit::TimedOut => RunStatus::TimedOut,
-        Exit::Interrupted | Exit::Terminated | Exit::HungUp | Exit::Unread => RunStatus::Cancelled,
-        _ => RunStatus::Error,
-    };
-    let told = render::errors_told();
-    let errors: Vec<_> = told.iter().map(|told| told.error.as_str()).collect();
-    let error = if told.is_empty() { "there is no session".to_owned() } else { errors.join("\n") };
+    let nothing = || ToldError { error: "there is no session".to_owned(), ..ToldError::default() };
+    let ToldError { error, causes, hint, place } = render::told_as_one().unwrap_or_else(nothing);
     let result = RunResult {
-        causes: told.iter().flat_map(|told| told.causes.clone()).collect(),
-        hint: told.iter().find_map(|told| told.hint.clone()),
-        place: told.iter().find_map(|told| told.place.clone()),
-        ..RunResult::without_session(status, exit.code(), error)
+        causes,
+        hint,
+        place,
+        ..RunResult::without_session(failed::status(exit), exit.code(), error)
     };
     print(output, &result);
 }

@@ -76,7 +76,7 @@ async fn a_server_that_never_answers_its_start_delays_nothing_beyond_its_time_an
     assert_eq!(
         stage.warnings(),
         [
-            "MCP server `mute` is not available: it did not start within 0.5 s; `start_timeout` sets how long it may take"
+            "not ready: MCP server `mute` is not available: it did not start within 0.5 s; `start_timeout` sets how long it may take"
         ]
     );
     assert!(stage.turn().await.starts_with("said hi"));
