@@ -12,6 +12,7 @@ use crate::detect::{Detected, NothingFound};
 use crate::keys::Problem;
 use crate::prepare::PreparedBundle;
 use crate::sessions::export::kind;
+use crate::spelling::{quoted, told};
 
 /// Hears what is to be told, as soon as it is known.
 pub type Teller<'a> = &'a (dyn Fn(Told) + Send + Sync);
@@ -67,7 +68,7 @@ impl Told {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Notice(notice) => notice.hint.clone(),
-            Self::Elsewhere { began, .. } => Some(format!("`--cwd {}` works there again", began.display())),
+            Self::Elsewhere { began, .. } => Some(format!("`--cwd {}` works there again", quoted(began))),
             Self::Changed(origin) => {
                 let (flag, reference) = (kind(origin.kind), &origin.reference);
                 Some(format!("`--{flag} {reference}` takes what is there now"))
@@ -93,7 +94,7 @@ impl fmt::Display for Told {
             Self::Notice(notice) => notice.fmt(f),
             Self::Check(line) | Self::Missing(line) => f.write_str(line),
             Self::Elsewhere { began, here } => {
-                let (began, here) = (began.display(), here.display());
+                let (began, here) = (told(began), told(here));
                 write!(f, "this session began in `{began}`; its tools work in `{here}` now")
             }
             Self::Changed(origin) => {

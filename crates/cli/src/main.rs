@@ -25,6 +25,7 @@ mod voice;
 mod width;
 
 use amplifier_app::env::{self, Environment};
+use amplifier_app::spelling::told;
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
 use render::{Manner, Palette, Remark, Tone};
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
     if let Some(folder) = &args.cwd
         && let Err(error) = std::env::set_current_dir(folder)
     {
-        Remark::error(format!("`{}` is no folder to work in: {error}", folder.display()))
+        Remark::error(format!("`{}` is no folder to work in: {error}", told(folder)))
             .hint("`--cwd` names a folder that is there")
             .tell();
         return Exit::Usage.into();
@@ -80,9 +81,9 @@ fn has_loose_words(error: &clap::Error) -> bool {
 /// Tells which argument is no text: the parser knows that there is one, not which.
 fn refuse_no_text() -> Exit {
     let no_text = std::env::args_os().filter(|word| word.to_str().is_none());
-    let named: Vec<_> = no_text.map(|word| format!("`{}`", word.to_string_lossy())).collect();
+    let named: Vec<_> = no_text.map(|word| format!("`{}`", told(&word))).collect();
     Remark::error(format!("what was typed is not text: {} is not UTF-8", named.join(" or ")))
-        .hint("only names of files and folders may be anything; pipe a prompt in after `iconv -t UTF-8`")
+        .hint("a file or folder of that name can be renamed, a prompt be piped in after `iconv -t UTF-8`")
         .tell();
     Exit::Usage
 }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use amplifier_app::spelling::quoted;
+
 /// How a command begins in a text.
 const COMMAND: &str = "`amplifier";
 
@@ -12,9 +14,7 @@ pub struct Flags(String);
 
 impl Flags {
     pub fn of(home: Option<&Path>, folder: Option<&Path>) -> Self {
-        let flag = |name: &str, path: Option<&Path>| {
-            path.map(|path| format!(" {name} {}", quoted(&path.to_string_lossy())))
-        };
+        let flag = |name: &str, path: Option<&Path>| path.map(|path| format!(" {name} {}", quoted(path)));
         Self([flag("--home", home), flag("--cwd", folder)].into_iter().flatten().collect())
     }
 
@@ -41,15 +41,6 @@ impl Flags {
     }
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> Cow<'_, str> {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@%~".contains(letter);
-    match !word.is_empty() && !word.starts_with('~') && word.chars().all(is_plain) {
-        true => Cow::Borrowed(word),
-        false => Cow::Owned(format!("'{}'", word.replace('\'', r"'\''"))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,11 +56,5 @@ mod tests {
         );
         assert_eq!(flags.put_into(&put), put);
         assert_eq!(Flags::default().put_into(text), text);
-    }
-
-    #[test]
-    fn a_shell_reads_a_word_back_as_it_was() {
-        assert_eq!([quoted("/a/b.c"), quoted("it's"), quoted("")], ["/a/b.c", r"'it'\''s'", "''"]);
-        assert_eq!(quoted("~x"), "'~x'");
     }
 }

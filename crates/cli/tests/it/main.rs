@@ -45,6 +45,7 @@ mod known_keys;
 mod llama;
 mod llama_vendors;
 mod module;
+mod names;
 mod narrow;
 mod outputs;
 mod pages;
