@@ -6,6 +6,7 @@ use std::path::Path;
 
 use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::time::Timestamp;
 
 use super::index::{Contents, Index, Known, Note};
 use super::{Place, SessionError};
@@ -75,6 +76,18 @@ pub struct Listed {
     pub metadata: Metadata,
     /// Who has it now.
     pub owner: Option<Owner>,
+    /// When it was last used, as far as that is known: not before what was used before it, whatever the clock said then.
+    pub used: Timestamp,
+}
+
+impl Listed {
+    fn new(metadata: Metadata, owner: Option<Owner>) -> Self {
+        Self { used: metadata.updated, metadata, owner }
+    }
+
+    fn used(self, at: i64) -> Self {
+        Self { used: Timestamp::from_micros(at), ..self }
+    }
 }
 
 /// The sessions there are, the last used first, and those that could not be shown.
@@ -94,8 +107,7 @@ pub struct Listing {
 /// What a list shows of one session before its metadata is read.
 enum Candidate<'a> {
     Indexed(&'a str, &'a Known),
-    /// With when it was last used.
-    Looked(i64, Box<Listed>),
+    Looked(Box<Listed>),
 }
 
 impl Candidate<'_> {
@@ -103,7 +115,7 @@ impl Candidate<'_> {
     fn rank(&self) -> (i64, &str) {
         match self {
             Self::Indexed(id, known) => (known.used(), id),
-            Self::Looked(used, listed) => (*used, listed.metadata.session_id.as_str()),
+            Self::Looked(listed) => (listed.used.as_micros(), listed.metadata.session_id.as_str()),
         }
     }
 }
@@ -133,7 +145,7 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
                     looked.push((listed.metadata.clone(), used));
                 }
                 if scope.is_here(working_dir.as_deref()) && (scope.shows_children() || parent_id.is_none()) {
-                    candidates.push(Candidate::Looked(used, Box::new(listed)));
+                    candidates.push(Candidate::Looked(Box::new(listed.used(used))));
                 }
             }
             // Nobody said anything in it: there is nothing to list, and nothing is wrong.
@@ -197,13 +209,13 @@ impl Listing {
         store: &SessionStore,
     ) -> Result<(), SessionError> {
         let id: SessionId = match candidate {
-            Candidate::Looked(_, listed) => {
+            Candidate::Looked(listed) => {
                 self.sessions.push(*listed);
                 return Ok(());
             }
             Candidate::Indexed(id, known) => match contents.metadata(known) {
                 Some(metadata) => {
-                    self.sessions.push(Listed { metadata, owner: None });
+                    self.sessions.push(Listed::new(metadata, None).used(known.used()));
                     return Ok(());
                 }
                 None => id.parse()?,
@@ -248,7 +260,7 @@ fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resul
             // The error of the journal is the one worth telling.
             let Ok(metadata) = store.metadata(id) else { return Err(error) };
             listing.damaged.push((id.clone(), error));
-            Ok(Listed { metadata, owner: None })
+            Ok(Listed::new(metadata, None))
         }
         listed => listed,
     }
@@ -266,10 +278,10 @@ fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resu
         Err(LeaseError::Held { owner, .. }) => {
             // What its views know, where the journal is just being written in a way that cannot be read.
             let metadata = metadata_now(&folder).or_else(|_| metadata_of(&folder)).map_err(empty(id))?;
-            return Ok(Listed { metadata, owner });
+            return Ok(Listed::new(metadata, owner));
         }
         // A home that can only be read, or a full disk: what stands in the journal is enough.
-        Err(_) => return Ok(Listed { metadata: metadata_now(&folder).map_err(empty(id))?, owner: None }),
+        Err(_) => return Ok(Listed::new(metadata_now(&folder).map_err(empty(id))?, None)),
     };
     let damaged = are_damaged(&folder);
     match update_views(&folder) {
@@ -280,7 +292,7 @@ fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resu
     }
     let metadata = metadata_now(&folder).map_err(empty(id))?;
     drop(lease);
-    Ok(Listed { metadata, owner: None })
+    Ok(Listed::new(metadata, None))
 }
 
 /// Names the session in which nothing was said.

@@ -30,6 +30,8 @@ pub use go_on::{go_on, resume};
 pub use tell::{count, status_word};
 use tell::{minute, short, words};
 
+/// How many sessions are named whose ids begin alike.
+const CANDIDATES: usize = 10;
 /// How many sessions that cannot be read are named beside a list.
 const UNREAD: usize = 5;
 /// The least that is shown of a title beside the rest of its row.
@@ -70,9 +72,12 @@ pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
 pub fn refuse(error: &SessionError, store: &SessionStore) -> Exit {
     render::error(error, error.hint().as_deref());
     if let SessionError::Ambiguous { candidates, .. } = error {
-        for id in candidates {
+        for id in candidates.iter().take(CANDIDATES) {
             let label = store.metadata(id).map(|metadata| metadata.label().to_owned()).unwrap_or_default();
             render::note(&format!("  {id}  {label}"));
+        }
+        if let more @ 1.. = candidates.len().saturating_sub(CANDIDATES) {
+            render::note(&format!("  and {more} more"));
         }
     }
     if error.is_usage() { Exit::Usage } else { Exit::Failure }
@@ -176,7 +181,7 @@ fn placed_row(listed: &Listed, ids: &[&SessionId], place: &Where) -> String {
 /// A session in a list. On a terminal its title is cut to what fits, and a narrow one has two lines for it.
 fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
     let metadata = &listed.metadata;
-    let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
+    let (id, used) = (short(&metadata.session_id, ids), minute(listed.used));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
     let turns = count(metadata.turns, "turn");
     let title = format!("{running}{}", metadata.label().replace(['\n', '\t'], " "));
