@@ -25,7 +25,8 @@ mod voice;
 mod width;
 
 use amplifier_app::env::{self, Environment};
-use amplifier_app::spelling::told;
+use amplifier_app::spelling::{quoted, told};
+use amplifier_protocol::text::shorten;
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
 use render::{Manner, Palette, Remark, Tone};
@@ -44,12 +45,13 @@ fn main() -> ExitCode {
         Ok((args, None)) => args,
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return refuse_no_text().into(),
         Err(error) => {
+            if let Some(prompt) = dashed_prompt(&error) {
+                return refuse_dashed(&prompt).into();
+            }
             // Help and version are answers; everything else is a usage error. Clap prints both to the right place.
             let printed = error.print();
             if error.use_stderr() {
-                if has_loose_words(&error) {
-                    render::note("  hint: several words are one prompt when they stand in quotes");
-                }
+                hint_about(&error).into_iter().for_each(|hint| render::note(&format!("  hint: {hint}")));
                 return Exit::Usage.into();
             }
             drop(render::heard(printed));
@@ -68,14 +70,47 @@ fn main() -> ExitCode {
     render::ending(run(args)).into()
 }
 
-/// Whether somebody typed a prompt of several words without quotes.
-fn has_loose_words(error: &clap::Error) -> bool {
-    let word = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word,
-        _ => return false,
+/// What helps with a command line that cannot be read, where the parser has nothing to say.
+fn hint_about(error: &clap::Error) -> Option<String> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
     };
-    let takes_prompt = |word: OsString| word == "run" || word == "continue";
-    !word.starts_with('-') && std::env::args_os().skip(1).any(takes_prompt)
+    match error.kind() {
+        // Somebody typed a prompt of several words without quotes.
+        ErrorKind::UnknownArgument if takes_prompt() && !word(ContextKind::InvalidArg)?.starts_with('-') => {
+            Some("several words are one prompt when they stand in quotes".to_owned())
+        }
+        // Somebody typed a prompt and no command.
+        ErrorKind::InvalidSubcommand if error.get(ContextKind::SuggestedSubcommand).is_none() => {
+            let prompt = word(ContextKind::InvalidSubcommand)?;
+            let commands = Args::command();
+            let is_command = |word: OsString| commands.find_subcommand(word).is_some();
+            let asks = format!("`amplifier run {}` asks that", quoted(prompt));
+            (!std::env::args_os().skip(1).any(is_command)).then_some(asks)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the command is one that takes a prompt.
+fn takes_prompt() -> bool {
+    std::env::args_os().skip(1).any(|word| word == "run" || word == "continue")
+}
+
+/// A prompt that begins with a dash, which the parser took for flags: no flag has a blank in its name.
+fn dashed_prompt(error: &clap::Error) -> Option<String> {
+    let is_prompt = |word: &String| word.starts_with('-') && word.contains(' ') && !word.contains('=');
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    (error.kind() == ErrorKind::UnknownArgument && takes_prompt()).then(|| words.find(is_prompt)).flatten()
+}
+
+fn refuse_dashed(prompt: &str) -> Exit {
+    let begins = shorten(prompt.lines().next().unwrap_or_default(), 40);
+    Remark::error(format!("`{begins}` begins with a dash, so it is read as flags"))
+        .hint("a prompt that does so stands last, behind two dashes: `amplifier run -- PROMPT`")
+        .tell();
+    Exit::Usage
 }
 
 /// Tells which argument is no text: the parser knows that there is one, not which.
