@@ -9,6 +9,7 @@ use amplifier_core::contracts::ContextError;
 use amplifier_core::journal::JournalError;
 use amplifier_protocol::ids::{NameError, SessionId};
 
+use crate::backups::BackupsError;
 use crate::files::{FileError, NO_ROOM};
 use crate::journal::{JournalFileError, LeaseError, Owner};
 use crate::open::NOT_WRITABLE;
@@ -36,7 +37,7 @@ pub use fork::{ForkRequest, Forked, fork};
 pub use list::{Children, Listed, Listing, Scope, Tree, Unread, list, look, tree};
 pub use place::Place;
 pub use remove::{Old, Removal, copies_of, delete, delete_each, families, older_than, size_of, sweep};
-pub use rewind::{FilesBack, Rewound, files_back, rewind};
+pub use rewind::{Copies, FilesBack, Rewound, copies, files_back, rewind};
 pub(crate) use turns::Cut;
 pub use turns::{Turn, turns};
 
@@ -91,6 +92,15 @@ pub enum SessionError {
         /// Why.
         reason: &'static str,
     },
+    /// Nobody kept copies of files.
+    #[error("no copies of files were kept for session `{id}`")]
+    NoCopies {
+        /// The session.
+        id: SessionId,
+    },
+    /// The copies of files cannot be read.
+    #[error(transparent)]
+    Backups(#[from] BackupsError),
     /// Somebody else has the session.
     #[error("session `{id}` is in use by {owner}")]
     InUse {
@@ -134,6 +144,7 @@ impl SessionError {
     pub fn hint(&self) -> Option<String> {
         let cure = match self {
             Self::File(error) => error.cure().map(str::to_owned),
+            Self::Backups(error) => error.hint().map(str::to_owned),
             Self::Store(error) => rescue::cure_of_store(error),
             Self::Journal(error) => rescue::cure(error),
             Self::Write(error) if error.kind() == std::io::ErrorKind::StorageFull => Some(NO_ROOM.to_owned()),
@@ -161,6 +172,10 @@ impl SessionError {
                 format!("put a copy of it back, or `amplifier session delete {id}` removes what is left")
             }
             Self::InUse { .. } => "end it there first; it can still be listed, shown and exported".to_owned(),
+            Self::NoCopies { .. } => {
+                "without `--files` the conversation goes back and files stay as they are; in a plan, `hooks-backup` keeps copies"
+                    .to_owned()
+            }
             Self::Name { .. } => "a name is one line of text, at most 80 characters".to_owned(),
             Self::Store(StoreError::NotFound { .. }) => EVERY_SESSION.to_owned(),
             Self::File(_)
@@ -181,6 +196,7 @@ impl SessionError {
                 | Self::Id(_)
                 | Self::NoneHere { .. }
                 | Self::NoTurn { .. }
+                | Self::NoCopies { .. }
                 | Self::Name { .. }
         )
     }

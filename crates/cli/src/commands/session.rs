@@ -301,6 +301,8 @@ fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, SessionErr
 
 fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
+    // Before anything is changed: who wants files back wants both or nothing.
+    let copies = args.files.then(|| sessions::copies(store, &id)).transpose()?;
     let done = sessions::rewind(store, &id, args.to)?;
     let messages = count(done.messages as u64, "message");
     tell_repair(done.repair.as_ref());
@@ -309,9 +311,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     if done.from != done.to {
         render::say_aside(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
     }
-    if !args.files {
-        return Ok(Exit::Success);
-    }
+    let Some(copies) = copies else { return Ok(Exit::Success) };
     if !done.back {
         let to = done.to;
         Remark::warning(format!(
@@ -320,7 +320,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
         .tell();
         return Ok(Exit::Success);
     }
-    let files = sessions::files_back(store, &id, args.to)?;
+    let files = sessions::files_back(store, copies, args.to);
     for (path, put_back) in &files.back {
         render::out(&format!(
             "`{}` is as it was; what stood there is backup {}",
