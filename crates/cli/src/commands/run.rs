@@ -237,14 +237,12 @@ impl Turn<'_> {
                 }
             }
         };
-        let first = |stop| {
+        let first = || {
             // Where no tool runs there is nothing to wait for.
             if opened.session.coordinator().cancel().running_tools().is_empty() {
                 return CancelLevel::Immediate;
             }
-            if stop == Stop::Interrupt {
-                aside.note("stopping after what runs now; interrupt again to stop at once");
-            }
+            aside.note("stopping after what runs now; interrupt again to stop at once");
             CancelLevel::Graceful
         };
         let raise = |level| {

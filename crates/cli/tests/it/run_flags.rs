@@ -302,3 +302,24 @@ fn many_sessions_that_begin_alike_are_counted() {
     assert_eq!(ran.stderr.matches("\n  0-").count(), 10, "{}", ran.seen());
     assert!(ran.stderr.ends_with("\n  and 2 more\n"), "{}", ran.seen());
 }
+
+#[test]
+fn the_time_ends_a_command_that_runs_when_it_is_up() {
+    // One that ends when it is asked to, and one that does not.
+    for command in ["touch begun; sleep 60", "trap '' TERM; touch begun; while :; do sleep 0.1; done"] {
+        let call = json!({"tool_calls": [{"name": "bash", "arguments": {"command": command}}]});
+        let mut waits = plan(json!({"responses": [call, "done"]}));
+        waits["tools"] = json!([{"module": "tool-bash"}]);
+        let desk = Desk::new();
+        desk.plan("a.json", &waits);
+        let began = Instant::now();
+        let args =
+            ["run", "--plan", "a.json", "--approve", "all", "--timeout", "3s", "--output", "json", "go"];
+        let mut command = desk.command(&args);
+        let ran = Ran::of(command.env("PATH", "/usr/bin:/bin").output().unwrap());
+        let took = began.elapsed();
+        assert_eq!((ran.code, &ran.json()["status"]), (124, &json!("timed_out")), "{}", ran.seen());
+        assert!(desk.work().join("begun").exists(), "{}", ran.seen());
+        assert!(took.as_millis() < 4_500, "it took {took:?}");
+    }
+}
