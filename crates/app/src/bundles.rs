@@ -67,9 +67,12 @@ fn absolute(source: &str, access: &Access) -> Result<String, BundleFault> {
         _ => return Ok(written),
     };
     match local.canonicalize() {
-        // A fragment cannot be told from the name of such a file.
-        Ok(path) if path.to_string_lossy().contains('#') => Ok(path.display().to_string()),
-        Ok(path) => Ok(format!("file://{}", path.display())),
+        Ok(path) => match path.to_str() {
+            None => Err(RegistryError::NotText { path }.into()),
+            // A fragment cannot be told from the name of such a file.
+            Some(text) if text.contains('#') => Ok(text.to_owned()),
+            Some(text) => Ok(format!("file://{text}")),
+        },
         Err(_) => Ok(written),
     }
 }

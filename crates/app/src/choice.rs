@@ -22,7 +22,7 @@ use crate::settings::Target;
 use crate::start::Parts;
 use crate::store::Metadata;
 use crate::told::Told;
-use crate::{bundles, credentials};
+use crate::{bundles, credentials, spelling};
 
 /// What somebody names to run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,7 +71,7 @@ impl Choice {
             Self::Nothing => None,
             Self::Bundle(reference) => Some(credentials::shown(reference)),
             Self::Profile(id) => Some(id.clone()),
-            Self::Plan(path) => Some(path.display().to_string()),
+            Self::Plan(path) => Some(spelling::told(path).into_owned()),
         }
     }
 }
@@ -221,7 +221,12 @@ impl Chosen {
         match self {
             Self::File(file) => {
                 let path = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
-                drift::origin(OriginKind::Plan, &path.display().to_string(), plan)
+                let origin = drift::origin(OriginKind::Plan, &spelling::told(&path), plan);
+                match path.to_str() {
+                    Some(_) => origin,
+                    // It cannot be found again by what is written down, so nothing can be compared.
+                    None => SessionOrigin { plan_hash: None, ..origin },
+                }
             }
             Self::Bundle(bundle) => {
                 drift::origin(OriginKind::Bundle, &prompt::without_credentials(&bundle.reference), plan)

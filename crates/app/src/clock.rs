@@ -6,6 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use amplifier_core::clock::Clock;
 use amplifier_protocol::time::Timestamp;
 
+/// Nothing of this program was written before 2023: a time before it comes from a clock that was wrong.
+const FIRST: Timestamp = Timestamp::from_micros(1_672_531_200_000_000);
+
+/// Whether a time that was written down can be right.
+pub fn can_be_right(time: Timestamp) -> bool {
+    time >= FIRST
+}
+
 /// The time of day. When the machine's clock is set back, this one stands still until it has caught up, so that records
 /// stay in order and durations stay sane.
 #[derive(Debug, Default)]

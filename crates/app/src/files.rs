@@ -5,7 +5,12 @@
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use amplifier_core::clock::Clock;
+use amplifier_protocol::time::Timestamp;
+
+use crate::clock::{SystemClock, can_be_right};
 
 /// What helps who may not write to the home.
 pub(crate) const OTHER_HOME: &str = "`--home DIR` or AMPLIFIER_HOME names a folder you can write to";
@@ -211,6 +216,22 @@ fn write_temp(temp: &Path, path: &Path, bytes: &[u8], durability: Durability) ->
     Ok(())
 }
 
+/// How long ago something was changed last. A time that cannot be right tells nothing: who changed it while the clock was wrong
+/// may still be at it. From now on it counts.
+pub(crate) fn age(path: &Path) -> Option<Duration> {
+    let modified = std::fs::symlink_metadata(path).and_then(|about| about.modified()).ok()?;
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    let modified = modified.duration_since(UNIX_EPOCH).map_or(0, micros);
+    let now = SystemClock::default().now().as_micros();
+    if !can_be_right(Timestamp::from_micros(modified)) {
+        let now = UNIX_EPOCH + Duration::from_micros(u64::try_from(now).unwrap_or_default());
+        // Where that is not possible it stays as it is, and costs room and nothing else.
+        File::open(path).and_then(|file| file.set_modified(now)).ok();
+        return None;
+    }
+    u64::try_from(now.saturating_sub(modified)).ok().map(Duration::from_micros)
+}
+
 /// What was left in the middle of a write is left alone this long: somebody may be at it.
 const STALE: Duration = Duration::from_secs(3600);
 
@@ -218,8 +239,7 @@ const STALE: Duration = Duration::from_secs(3600);
 pub(crate) fn sweep_temps(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        let modified = || entry.metadata().and_then(|about| about.modified()).ok();
-        let is_stale = || modified().and_then(|time| time.elapsed().ok()).is_some_and(|age| age > STALE);
+        let is_stale = || age(&entry.path()).is_some_and(|age| age > STALE);
         if entry.file_name().to_str().is_some_and(is_temp) && is_stale() {
             std::fs::remove_file(entry.path()).ok();
         }
@@ -264,7 +284,7 @@ mod tests {
     #[test]
     fn temporary_files_of_the_dead_are_swept_up_and_nothing_else_is() {
         let temp = tempfile::tempdir().unwrap();
-        let old = std::time::SystemTime::UNIX_EPOCH;
+        let old = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let stale = [".metadata.json.4711.tmp", ".x.1.tmp"];
         let kept = [".new.json.12.tmp", "events.jsonl", ".a.tmp", ".a.b.tmp", "a.1.tmp"];
         for name in stale.iter().chain(&kept) {

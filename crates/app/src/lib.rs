@@ -46,6 +46,7 @@ pub mod sessions;
 pub mod settings;
 pub mod shelf;
 pub mod spawn;
+pub mod spelling;
 pub mod start;
 pub mod store;
 pub mod telling;

@@ -50,8 +50,8 @@ mod error;
 mod finish;
 mod kept;
 
-pub use error::AppError;
-pub(crate) use error::NOT_WRITABLE;
+pub use error::{AppError, NotText};
+pub(crate) use error::{NOT_WRITABLE, check_names};
 pub use finish::forget;
 use kept::Kept;
 
@@ -130,6 +130,7 @@ pub fn find_home(flag: Option<PathBuf>, environment: &Environment) -> Result<Hom
 
 /// Opens a session: makes or finds its folder, takes its lease, and mounts its modules.
 pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
+    check_names(&request.working_dir, &request.home)?;
     let store = SessionStore::new(request.home);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let environment = request.environment.with_plain();

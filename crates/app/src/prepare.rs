@@ -18,7 +18,7 @@ use crate::open;
 use crate::plain::{self, Plain};
 use crate::resolver;
 use crate::settings::Settings;
-use crate::words::shell_word;
+use crate::spelling::quoted;
 
 mod bundle;
 mod fault;
@@ -134,15 +134,12 @@ impl PrepareError {
             Self::Empty { path } => {
                 return format!(
                     "`amplifier plan show --bundle foundation > {}` writes one to start from",
-                    shell_word(&path.display().to_string())
+                    quoted(path)
                 );
             }
             Self::Json { .. } => "mend it at that place",
             Self::Invalid { path, .. } | Self::Plan { path, .. } => {
-                return format!(
-                    "`amplifier plan validate {}` lists every check",
-                    shell_word(&path.display().to_string())
-                );
+                return format!("`amplifier plan validate {}` lists every check", quoted(path));
             }
         };
         hint.to_owned()

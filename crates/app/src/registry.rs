@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::files::{Durability, FileError, OTHER_HOME, READ, create_private_dir, private, write_atomic};
 use crate::paths::Home;
-use crate::shelf;
+use crate::{shelf, spelling};
 
 /// The form of the file that is written here.
 pub const VERSION: u32 = 1;
@@ -100,6 +100,8 @@ pub enum RegistryError {
     Nameless { uri: String },
     #[error("the address `{uri}` holds a credential, which would be written to a file")]
     Credential { uri: String },
+    #[error("`{}` cannot be registered: its name is not UTF-8, and a registry is text", spelling::told(path))]
+    NotText { path: PathBuf },
     #[error("no bundle is registered as `{name}`")]
     Unknown { name: String },
     #[error("`{name}` is registered for `{uri}` already")]
@@ -131,6 +133,7 @@ impl RegistryError {
             Self::Nameless { .. } => Some(
                 "`--name NAME` gives it a name; a bundle's own stands in its front matter, as `bundle: {name: notes}`",
             ),
+            Self::NotText { .. } => Some("rename the file or its folder"),
             Self::Name { .. } => Some("`--name NAME` registers it under another one"),
         }
     }

@@ -9,11 +9,12 @@ use amplifier_core::contracts::ContextError;
 use amplifier_core::journal::JournalError;
 use amplifier_protocol::ids::{NameError, SessionId};
 
+use crate::backups::BackupsError;
 use crate::files::{FileError, NO_ROOM};
 use crate::journal::{JournalFileError, LeaseError, Owner};
 use crate::open::NOT_WRITABLE;
+use crate::spelling;
 use crate::store::StoreError;
-use crate::words::shell_word;
 
 mod describe;
 pub mod drift;
@@ -43,7 +44,7 @@ pub use mark::{damaged_json, note as note_damaged};
 pub use place::Place;
 pub use reading::{Damaged, join as join_damaged};
 pub use remove::{Old, Removal, copies_of, delete, delete_each, families, older_than, size_of, sweep};
-pub use rewind::{FilesBack, Rewound, files_back, rewind};
+pub use rewind::{Copies, FilesBack, Rewound, copies, files_back, rewind};
 pub use salvage::{Salvaged, salvage};
 pub(crate) use turns::Cut;
 pub use turns::{Turn, turns, turns_around};
@@ -99,6 +100,15 @@ pub enum SessionError {
         /// Why.
         reason: &'static str,
     },
+    /// Nobody kept copies of files.
+    #[error("no copies of files were kept for session `{id}`")]
+    NoCopies {
+        /// The session.
+        id: SessionId,
+    },
+    /// The copies of files cannot be read.
+    #[error(transparent)]
+    Backups(#[from] BackupsError),
     /// Somebody else has the session.
     #[error("session `{id}` is in use by {owner}")]
     InUse {
@@ -142,6 +152,7 @@ impl SessionError {
     pub fn hint(&self) -> Option<String> {
         let cure = match self {
             Self::File(error) => error.cure().map(str::to_owned),
+            Self::Backups(error) => error.hint().map(str::to_owned),
             Self::Store(error) => rescue::cure_of_store(error),
             Self::Journal(error) => rescue::cure(error),
             Self::Write(error) if error.kind() == std::io::ErrorKind::StorageFull => Some(NO_ROOM.to_owned()),
@@ -167,13 +178,17 @@ impl SessionError {
             }
             // A folder of sessions may hold a file that somebody put there; it is not ours to delete.
             Self::NoJournal { journal, .. } if journal.parent().is_some_and(Path::is_file) => {
-                let file = journal.parent().unwrap_or(journal).display().to_string();
-                format!("it is a file and no session: `rm {}` removes it", shell_word(&file))
+                let file = journal.parent().unwrap_or(journal);
+                format!("it is a file and no session: `rm {}` removes it", spelling::quoted(file))
             }
             Self::NoJournal { id, .. } => {
                 format!("put a copy of it back, or `amplifier session delete {id}` removes what is left")
             }
             Self::InUse { .. } => "end it there first; it can still be listed, shown and exported".to_owned(),
+            Self::NoCopies { .. } => {
+                "without `--files` the conversation goes back and files stay as they are; in a plan, `hooks-backup` keeps copies"
+                    .to_owned()
+            }
             Self::Name { .. } => "a name is one line of text, at most 80 characters".to_owned(),
             Self::Store(StoreError::NotFound { .. }) => EVERY_SESSION.to_owned(),
             Self::File(_)
@@ -194,6 +209,7 @@ impl SessionError {
                 | Self::Id(_)
                 | Self::NoneHere { .. }
                 | Self::NoTurn { .. }
+                | Self::NoCopies { .. }
                 | Self::Name { .. }
         )
     }

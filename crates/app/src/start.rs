@@ -17,7 +17,7 @@ use amplifier_sources::lock::BundleLock;
 use crate::choice::{Choice, Chosen};
 use crate::lack;
 use crate::library::Access;
-use crate::open::{AppError, OpenRequest, OpenSession, RecordTap, Which, open};
+use crate::open::{self, AppError, OpenRequest, OpenSession, RecordTap, Which};
 use crate::overrides::{self, Override, OverrideError};
 use crate::prepare::PrepareOptions;
 use crate::prompt::PromptParts;
@@ -86,6 +86,8 @@ pub async fn find(
     access: Access,
     tell: Teller<'_>,
 ) -> Result<Start, StartError> {
+    // Before anything is told or fetched; opening refuses it too.
+    open::check_names(&access.base, &access.home).map_err(Box::new)?;
     let existing = |id: &SessionId| sessions::resolve(&SessionStore::new(access.home.clone()), id.as_str());
     match (resumed.map(existing).transpose()?, &wish.choice) {
         (Some(id), Choice::Nothing) => go_on(wish, id, access, tell).await,
@@ -196,7 +198,7 @@ impl Start {
     /// Opens the session.
     pub async fn open(self, ports: Ports) -> Result<OpenSession, AppError> {
         let Parts { prompt, resolver, lock, origin } = self.parts;
-        open(OpenRequest {
+        open::open(OpenRequest {
             home: self.access.home,
             which: self.which,
             working_dir: self.access.base,

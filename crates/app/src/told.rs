@@ -12,7 +12,7 @@ use crate::detect::{Detected, NothingFound};
 use crate::keys::Problem;
 use crate::prepare::PreparedBundle;
 use crate::sessions::export::kind;
-use crate::words::shell_word;
+use crate::spelling::{quoted, told};
 
 /// Hears what is to be told, as soon as it is known.
 pub type Teller<'a> = &'a (dyn Fn(Told) + Send + Sync);
@@ -69,7 +69,7 @@ impl Told {
         match self {
             Self::Notice(notice) => notice.hint.clone(),
             Self::Elsewhere { began, .. } if began.is_dir() => {
-                Some(format!("`--cwd {}` works there again", shell_word(&began.display().to_string())))
+                Some(format!("`--cwd {}` works there again", quoted(began)))
             }
             Self::Elsewhere { .. } => None,
             Self::Changed(origin) => {
@@ -98,7 +98,7 @@ impl fmt::Display for Told {
             Self::Check(line) | Self::Missing(line) => f.write_str(line),
             Self::Elsewhere { began, here } => {
                 let gone = if began.is_dir() { "" } else { ", which is no folder any more" };
-                let (began, here) = (began.display(), here.display());
+                let (began, here) = (told(began), told(here));
                 write!(f, "this session began in `{began}`{gone}; its tools work in `{here}` now")
             }
             Self::Changed(origin) => {

@@ -1,7 +1,5 @@
 //! What a person typed, out of a prompt that carries more: files that were mentioned, what was piped in, reminders. For
-//! titles and glances; the prompt itself is kept whole. And words as others read them: on one line, in a shell.
-
-use std::borrow::Cow;
+//! titles and glances; the prompt itself is kept whole. And texts on one line.
 
 /// How a prompt begins when files were mentioned in it; a file cannot contain the end.
 const FILE: (&str, &str) = ("<context_file paths=", "</context_file>");
@@ -31,15 +29,6 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     }
 }
 
-/// A word as a shell takes it.
-pub fn shell_word(word: &str) -> Cow<'_, str> {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@%~".contains(letter);
-    match !word.is_empty() && !word.starts_with('~') && word.chars().all(is_plain) {
-        true => Cow::Borrowed(word),
-        false => Cow::Owned(format!("'{}'", word.replace('\'', r"'\''"))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,14 +44,5 @@ mod tests {
         // Nothing is better than too little.
         assert_eq!(own(file), file);
         assert_eq!(own("<context_file paths=cut"), "<context_file paths=cut");
-    }
-
-    #[test]
-    fn a_shell_reads_a_word_back_as_it_was() {
-        assert_eq!(
-            [shell_word("/a/b.c"), shell_word("it's"), shell_word("")],
-            ["/a/b.c", r"'it'\''s'", "''"]
-        );
-        assert_eq!(shell_word("~x"), "'~x'");
     }
 }

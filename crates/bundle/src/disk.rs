@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use amplifier_protocol::text::spelled;
+
 use crate::error::{FetchError, ReadError};
 use crate::fetch::{Fetch, Fetched, Files, PathKind, Stamp};
 use crate::home::{Source, normalize};
@@ -50,7 +52,8 @@ impl Files for Disk {
         let mut names = Vec::new();
         for entry in fs::read_dir(path).map_err(reason)? {
             let entry = entry.map_err(reason)?;
-            names.push((entry.file_name().to_string_lossy().into_owned(), self.kind(&entry.path())));
+            names
+                .push((spelled(entry.file_name().as_encoded_bytes()).into_owned(), self.kind(&entry.path())));
         }
         Ok(names)
     }

@@ -105,6 +105,7 @@ pub struct Misplaced {
 #[derive(Subcommand)]
 pub enum Command {
     /// Talk: the same as no command at all.
+    #[command(after_help = chat::EXIT_CODES)]
     Chat(ChatArgs),
     /// Answer one prompt.
     Run(RunArgs),

@@ -143,7 +143,7 @@ impl Attendant {
         work: impl Future<Output = Option<T>> + Send + 'static,
         leave: &Notify,
         raise: impl Fn(CancelLevel) -> R,
-        first: impl Fn(Stop) -> CancelLevel,
+        first: impl Fn() -> CancelLevel,
     ) -> Result<(Option<T>, Option<Stop>), Exit> {
         let mut work = self.work.spawn(work);
         let mut level = CancelLevel::None;
@@ -161,16 +161,11 @@ impl Attendant {
                 () = impatient => None,
             };
             self.stopped = self.stopped.or(stop);
-            let polite = match (stop, level) {
-                (Some(stop @ (Stop::Interrupt | Stop::TimeUp)), CancelLevel::None) => {
-                    Some(stop).filter(|stop| first(*stop) == CancelLevel::Graceful)
-                }
-                _ => None,
-            };
-            (level, patience) = match (polite, level) {
-                (Some(Stop::TimeUp), _) => (CancelLevel::Graceful, Some(Instant::now() + GRACE)),
-                (Some(_), _) => (CancelLevel::Graceful, None),
-                (None, CancelLevel::Immediate) => return Ok((self.leave(work, leave).await, self.stopped)),
+            // Who interrupts can do it again. When the time is up it is up: a tool is asked to end, and made to soon after.
+            let asked = stop == Some(Stop::Interrupt) && level == CancelLevel::None;
+            (level, patience) = match level {
+                _ if asked && first() == CancelLevel::Graceful => (CancelLevel::Graceful, None),
+                CancelLevel::Immediate => return Ok((self.leave(work, leave).await, self.stopped)),
                 _ => {
                     // Whoever waits for a reader could not stop.
                     render::let_go();

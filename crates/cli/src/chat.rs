@@ -83,7 +83,7 @@ struct Chat {
     unsaid: Unsaid,
     /// Lines that were typed while something ran and are prompts of their own.
     waiting: VecDeque<String>,
-    /// How the last turn ended, for scripts.
+    /// What it ends with when it is left.
     exit: Exit,
 }
 
@@ -219,7 +219,7 @@ impl Chat {
                 }
                 Typed::Refused(why) => {
                     self.say(&format!("error: {why}"), Style::of(Hue::Red));
-                    self.exit = Exit::Usage;
+                    self.ended(Exit::Usage);
                     return Next::Prompt;
                 }
                 Typed::Emptied => {
@@ -237,10 +237,17 @@ impl Chat {
                     let perhaps = nearest.map(|name| format!("did you mean `/{name}`? ")).unwrap_or_default();
                     let told = format!("there is no command `/{name}`; {perhaps}`/help` lists them");
                     self.say(&told, Style::of(Hue::Yellow));
-                    self.exit = Exit::Usage;
+                    self.ended(Exit::Usage);
                     Next::Prompt
                 }
             };
+        }
+    }
+
+    /// Keeps how a line ended. A person has seen it; a script must learn that something went wrong, whatever came after.
+    fn ended(&mut self, exit: Exit) {
+        if exit != Exit::Success && self.screen.face() == Face::Pipe {
+            self.exit = exit;
         }
     }
 
@@ -259,7 +266,7 @@ impl Chat {
                 }
             }
             Err(reason) => {
-                self.exit = arrival.exit;
+                self.ended(arrival.exit);
                 self.say(&format!("error: {reason}"), Style::of(Hue::Red));
                 self.say("the session goes on as it was", Style::DIM);
             }
@@ -268,7 +275,7 @@ impl Chat {
 
     /// What comes of a stop outside a turn: where somebody can go on, an interrupt ends only what was being done.
     fn stopped(&mut self, stop: Stop) -> Next {
-        self.exit = stop.exit();
+        self.ended(stop.exit());
         if stop != Stop::Interrupt || self.screen.face() == Face::Pipe {
             return Next::Leave(stop.exit());
         }

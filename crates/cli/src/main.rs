@@ -26,7 +26,8 @@ mod voice;
 mod width;
 
 use amplifier_app::env::{self, Environment};
-use amplifier_app::words::shell_word;
+use amplifier_app::spelling::{quoted, told};
+use amplifier_protocol::text::shorten;
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
 use render::{Manner, Palette, Remark, Tone};
@@ -62,10 +63,10 @@ fn begin(args: Args) -> Exit {
             true => "`--cwd` takes a folder that you may enter".to_owned(),
             false => format!(
                 "`mkdir -p {}` makes it; or name one that is there, or leave `--cwd` out",
-                shell_word(&folder.display().to_string())
+                quoted(folder)
             ),
         };
-        Remark::error(format!("`{}` is no folder to work in: {error}", folder.display())).hint(hint).tell();
+        Remark::error(format!("`{}` is no folder to work in: {error}", told(folder))).hint(hint).tell();
         return Exit::Usage;
     }
     run(args)
@@ -76,37 +77,73 @@ fn refuse_words(error: &clap::Error) -> Exit {
     if error.kind() == ErrorKind::InvalidUtf8 {
         return refuse_no_text();
     }
+    if let Some(prompt) = dashed_prompt(error) {
+        return refuse_dashed(&prompt);
+    }
     let printed = error.print();
     if !error.use_stderr() {
         drop(render::heard(printed));
         return Exit::Success;
     }
-    if has_loose_words(error) {
-        render::note("  hint: several words are one prompt when they stand in quotes");
-    }
+    let hint = hint_about(error);
+    hint.iter().for_each(|hint| render::note(&format!("  hint: {hint}")));
     let told = error.to_string();
     let what: Vec<_> = told.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     let what = what.join(" ");
-    render::remember(what.strip_prefix("error: ").unwrap_or(&what), "`--help` says what the command takes");
+    let hint = hint.as_deref().unwrap_or("`--help` says what the command takes");
+    render::remember(what.strip_prefix("error: ").unwrap_or(&what), hint);
     Exit::Usage
 }
 
-/// Whether somebody typed a prompt of several words without quotes.
-fn has_loose_words(error: &clap::Error) -> bool {
-    let word = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word,
-        _ => return false,
+/// What helps with a command line that cannot be read, where the parser has nothing to say.
+fn hint_about(error: &clap::Error) -> Option<String> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
     };
-    let takes_prompt = |word: OsString| word == "run" || word == "continue";
-    !word.starts_with('-') && std::env::args_os().skip(1).any(takes_prompt)
+    match error.kind() {
+        // Somebody typed a prompt of several words without quotes.
+        ErrorKind::UnknownArgument if takes_prompt() && !word(ContextKind::InvalidArg)?.starts_with('-') => {
+            Some("several words are one prompt when they stand in quotes".to_owned())
+        }
+        // Somebody typed a prompt and no command.
+        ErrorKind::InvalidSubcommand if error.get(ContextKind::SuggestedSubcommand).is_none() => {
+            let prompt = word(ContextKind::InvalidSubcommand)?;
+            let commands = Args::command();
+            let is_command = |word: OsString| commands.find_subcommand(word).is_some();
+            let asks = format!("`amplifier run {}` asks that", quoted(prompt));
+            (!std::env::args_os().skip(1).any(is_command)).then_some(asks)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the command is one that takes a prompt.
+fn takes_prompt() -> bool {
+    std::env::args_os().skip(1).any(|word| word == "run" || word == "continue")
+}
+
+/// A prompt that begins with a dash, which the parser took for flags: no flag has a blank in its name.
+fn dashed_prompt(error: &clap::Error) -> Option<String> {
+    let is_prompt = |word: &String| word.starts_with('-') && word.contains(' ') && !word.contains('=');
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    (error.kind() == ErrorKind::UnknownArgument && takes_prompt()).then(|| words.find(is_prompt)).flatten()
+}
+
+fn refuse_dashed(prompt: &str) -> Exit {
+    let begins = shorten(prompt.lines().next().unwrap_or_default(), 40);
+    Remark::error(format!("`{begins}` begins with a dash, so it is read as flags"))
+        .hint("a prompt that does so stands last, behind two dashes: `amplifier run -- PROMPT`")
+        .tell();
+    Exit::Usage
 }
 
 /// Tells which argument is no text: the parser knows that there is one, not which.
 fn refuse_no_text() -> Exit {
     let no_text = std::env::args_os().filter(|word| word.to_str().is_none());
-    let named: Vec<_> = no_text.map(|word| format!("`{}`", word.to_string_lossy())).collect();
+    let named: Vec<_> = no_text.map(|word| format!("`{}`", told(&word))).collect();
     Remark::error(format!("what was typed is not text: {} is not UTF-8", named.join(" or ")))
-        .hint("only names of files and folders may be anything; pipe a prompt in after `iconv -t UTF-8`")
+        .hint("a file or folder of that name can be renamed, a prompt be piped in after `iconv -t UTF-8`")
         .tell();
     Exit::Usage
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use amplifier_app::words::shell_word;
+use amplifier_app::spelling::quoted;
 
 /// How a command begins in a text.
 const COMMAND: &str = "`amplifier";
@@ -14,9 +14,7 @@ pub struct Flags(String);
 
 impl Flags {
     pub fn of(home: Option<&Path>, folder: Option<&Path>) -> Self {
-        let flag = |name: &str, path: Option<&Path>| {
-            path.map(|path| format!(" {name} {}", shell_word(&path.to_string_lossy())))
-        };
+        let flag = |name: &str, path: Option<&Path>| path.map(|path| format!(" {name} {}", quoted(path)));
         Self([flag("--home", home), flag("--cwd", folder)].into_iter().flatten().collect())
     }
 

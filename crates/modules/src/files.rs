@@ -2,6 +2,7 @@
 //!
 //! `paths.rs` decides, `place.rs` opens what was decided and nothing else, so that no link put in between leads elsewhere.
 
+pub(crate) mod names;
 pub(crate) mod paths;
 pub(crate) mod place;
 

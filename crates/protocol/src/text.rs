@@ -52,6 +52,20 @@ fn is_unseen(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Bytes that are meant to be text, such as the name of a file: what is no UTF-8 is spelled out as `\xff`, so that two names
+/// never look the same and nobody takes what is shown for the name itself.
+pub fn spelled(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut spelled = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        spelled.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| spelled.push_str(&format!("\\x{byte:02x}")));
+    }
+    Cow::Owned(spelled)
+}
+
 /// The longest prefix of at most `max` characters, with `...[truncated]` when something was cut.
 pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max) {
@@ -68,6 +82,12 @@ mod tests {
     fn control_characters_go_and_line_ends_stay() {
         assert_eq!(sanitize("a\u{0}b\tc\r\nd\u{7f}\u{85}e\u{1b}[0m"), "ab\tc\r\nde[0m");
         assert!(matches!(sanitize("plain\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_is_no_text_is_spelled_out() {
+        assert_eq!(spelled(b"b\xc3\xa4d\xff\xfe.txt"), "b\u{e4}d\\xff\\xfe.txt");
+        assert!(matches!(spelled("bäd".as_bytes()), Cow::Borrowed(_)));
     }
 
     #[test]

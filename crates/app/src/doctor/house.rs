@@ -13,6 +13,7 @@ use crate::prepare::{BundleFault, PrepareOptions, current, prepare_bundle};
 use crate::profiles;
 use crate::registry::Registry;
 use crate::settings::{Settings, SettingsFiles};
+use crate::spelling::told;
 
 /// Below this nothing works for long, and below that it is time to know.
 const TOO_LITTLE: u64 = 64 << 20;
@@ -23,29 +24,25 @@ pub(super) fn home(patient: &Patient) -> Vec<Finding> {
     let check = Check::Home;
     let finding = match std::fs::metadata(root) {
         Ok(found) if !found.is_dir() => {
-            check.problem(format!("`{}` is not a folder", root.display())).cure(OTHER_HOME)
+            check.problem(format!("`{}` is not a folder", told(root))).cure(OTHER_HOME)
         }
         Ok(_) => match may_write(root) {
-            Ok(()) => check.ok(format!("`{}` can be read and written", root.display())),
+            Ok(()) => check.ok(format!("`{}` can be read and written", told(root))),
             Err(error) => {
-                check.problem(format!("`{}` cannot be written: {error}", root.display())).cure(OTHER_HOME)
+                check.problem(format!("`{}` cannot be written: {error}", told(root))).cure(OTHER_HOME)
             }
         },
         Err(error) if error.kind() == ErrorKind::NotFound && root.is_symlink() => {
             let leads = std::fs::read_link(root).unwrap_or_default();
-            let told = format!("`{}` is a link to `{}`, which is not there", root.display(), leads.display());
+            let told = format!("`{}` is a link to `{}`, which is not there", told(root), told(&leads));
             check.problem(told).cure(format!("make that folder, or remove the link; {OTHER_HOME}"))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => match may_write(&nearest(root)) {
-            Ok(()) => {
-                check.ok(format!("`{}` is not there yet; it is made when it is needed", root.display()))
-            }
-            Err(error) => {
-                check.problem(format!("`{}` cannot be made: {error}", root.display())).cure(OTHER_HOME)
-            }
+            Ok(()) => check.ok(format!("`{}` is not there yet; it is made when it is needed", told(root))),
+            Err(error) => check.problem(format!("`{}` cannot be made: {error}", told(root))).cure(OTHER_HOME),
         },
         Err(error) => {
-            check.problem(format!("`{}` cannot be looked at: {error}", root.display())).cure(OTHER_HOME)
+            check.problem(format!("`{}` cannot be looked at: {error}", told(root))).cure(OTHER_HOME)
         }
     };
     vec![finding]

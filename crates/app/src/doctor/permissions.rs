@@ -20,6 +20,7 @@ mod unix {
     use super::{Check, Finding, Patient};
     use crate::doctor::count;
     use crate::paths::Home;
+    use crate::spelling::quoted;
 
     /// How many sessions are looked at, newest first: what holds for them holds for the others.
     const SESSIONS: usize = 200;
@@ -58,7 +59,7 @@ mod unix {
     }
 
     fn problem(told: String, command: &str, path: &Path) -> Finding {
-        Check::Permissions.problem(told).cure(format!("`{command} {}`", path.display()))
+        Check::Permissions.problem(told).cure(format!("`{command} {}`", quoted(path)))
     }
 
     fn mode(path: &Path) -> Option<u32> {
@@ -71,7 +72,7 @@ mod unix {
         let owner = std::fs::metadata(root).ok()?.uid();
         (!me.is_root() && owner != me.as_raw()).then(|| {
             let told = format!("`{}` belongs to user {owner}, this is user {}", root.display(), me.as_raw());
-            Check::Permissions.warning(told).cure(format!("`chown -R {} {}`", me.as_raw(), root.display()))
+            Check::Permissions.warning(told).cure(format!("`chown -R {} {}`", me.as_raw(), quoted(root)))
         })
     }
 

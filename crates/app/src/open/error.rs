@@ -1,5 +1,6 @@
 //! Why a session could not be opened, and what the person can do about it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use amplifier_core::loader::LoadError;
@@ -9,10 +10,11 @@ use amplifier_sources::lock::LockError;
 
 use crate::files::OTHER_HOME;
 use crate::journal::{JournalFileError, LeaseError};
+use crate::paths::Home;
 use crate::prompt::PromptError;
 use crate::sessions::rescue;
 use crate::store::StoreError;
-use crate::{catalog, failure};
+use crate::{catalog, failure, spelling};
 
 /// What helps where a session of this home cannot be changed.
 pub(crate) const NOT_WRITABLE: &str =
@@ -28,6 +30,17 @@ pub enum AppError {
     /// No home folder was named.
     #[error("there is no home folder: neither `--home` nor `AMPLIFIER_HOME` nor `HOME` is set")]
     NoHome,
+    /// The folder to work in, or the home, cannot be told to modules.
+    #[error(
+        "{what} `{}` has a name that is not UTF-8, and modules are told it as text",
+        spelling::told(path)
+    )]
+    NotText {
+        /// Which of them.
+        what: NotText,
+        /// Where it is.
+        path: PathBuf,
+    },
     /// The session's folder failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -57,6 +70,31 @@ pub enum AppError {
     Open(#[from] Box<OpenError>),
 }
 
+/// Which folder has a name that is no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotText {
+    WorkingFolder,
+    Home,
+}
+
+impl fmt::Display for NotText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WorkingFolder => "the working folder",
+            Self::Home => "the home",
+        })
+    }
+}
+
+/// Refuses folders that modules could not find: what they are told of them is text, wherever they run.
+pub(crate) fn check_names(working_dir: &Path, home: &Home) -> Result<(), AppError> {
+    let told = [(NotText::WorkingFolder, working_dir), (NotText::Home, home.root())];
+    match told.into_iter().find(|(_, path)| path.to_str().is_none()) {
+        Some((what, path)) => Err(AppError::NotText { what, path: path.to_owned() }),
+        None => Ok(()),
+    }
+}
+
 impl AppError {
     /// What the person can do about it.
     pub fn hint(&self) -> Option<String> {
@@ -76,6 +114,12 @@ impl AppError {
     /// What helps any session.
     fn advice(&self) -> Option<&'static str> {
         match self {
+            Self::NotText { what: NotText::WorkingFolder, .. } => {
+                Some("rename the folder, or work in another one: `--cwd DIR`")
+            }
+            Self::NotText { what: NotText::Home, .. } => {
+                Some("rename it, or take another one: `--home DIR` or `AMPLIFIER_HOME`")
+            }
             Self::NoHome => Some("name one with `--home DIR`"),
             Self::Store(StoreError::NotFound { .. }) => {
                 Some("`--home` must be the one the session was made in")
@@ -134,7 +178,7 @@ impl AppError {
                     | LoadError::Expand { .. }
             )
         };
-        let Self::Open(open) = self else { return false };
+        let Self::Open(open) = self else { return matches!(self, Self::NotText { .. }) };
         match &open.fault {
             OpenFault::Orchestrator(error) | OpenFault::Context(error) => is_written(error),
             OpenFault::Declined { .. }

@@ -7,6 +7,7 @@ use std::path::Path;
 use amplifier_core::clock::Clock;
 use amplifier_core::error::chain;
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::time::Timestamp;
 
 use super::index::{Contents, Index, Known, Note};
 use super::{Place, SessionError, mark, reading};
@@ -76,13 +77,19 @@ pub struct Listed {
     pub metadata: Metadata,
     /// Who has it now.
     pub owner: Option<Owner>,
+    /// When it was last used, as far as that is known: not before what was used before it, whatever the clock said then.
+    pub used: Timestamp,
     /// What was found to be wrong with its journal, as far as a list knows.
     pub damaged: Option<String>,
 }
 
 impl Listed {
-    fn of(metadata: Metadata, owner: Option<Owner>) -> Self {
-        Self { metadata, owner, damaged: None }
+    fn new(metadata: Metadata, owner: Option<Owner>) -> Self {
+        Self { used: metadata.updated, metadata, owner, damaged: None }
+    }
+
+    fn used(self, at: i64) -> Self {
+        Self { used: Timestamp::from_micros(at), ..self }
     }
 }
 
@@ -103,8 +110,7 @@ pub struct Listing {
 /// What a list shows of one session before its metadata is read.
 enum Candidate<'a> {
     Indexed(&'a str, &'a Known),
-    /// With when it was last used.
-    Looked(i64, Box<Listed>),
+    Looked(Box<Listed>),
 }
 
 impl Candidate<'_> {
@@ -112,7 +118,7 @@ impl Candidate<'_> {
     fn rank(&self) -> (i64, &str) {
         match self {
             Self::Indexed(id, known) => (known.used(), id),
-            Self::Looked(used, listed) => (*used, listed.metadata.session_id.as_str()),
+            Self::Looked(listed) => (listed.used.as_micros(), listed.metadata.session_id.as_str()),
         }
     }
 }
@@ -142,7 +148,7 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
                     looked.push((listed.metadata.clone(), used));
                 }
                 if scope.is_here(working_dir.as_deref()) && (scope.shows_children() || parent_id.is_none()) {
-                    candidates.push(Candidate::Looked(used, Box::new(listed)));
+                    candidates.push(Candidate::Looked(Box::new(listed.used(used))));
                 }
             }
             // Nobody said anything in it: there is nothing to list, and nothing is wrong.
@@ -215,13 +221,13 @@ impl Listing {
         store: &SessionStore,
     ) -> Result<(), SessionError> {
         let id: SessionId = match candidate {
-            Candidate::Looked(_, listed) => {
+            Candidate::Looked(listed) => {
                 self.sessions.push(*listed);
                 return Ok(());
             }
             Candidate::Indexed(id, known) => match contents.metadata(known) {
                 Some(metadata) => {
-                    self.sessions.push(Listed::of(metadata, None));
+                    self.sessions.push(Listed::new(metadata, None).used(known.used()));
                     return Ok(());
                 }
                 None => id.parse()?,
@@ -267,7 +273,7 @@ pub fn look_around(store: &SessionStore, id: &SessionId) -> Result<(Listed, Vec<
         Err(error @ SessionError::Store(StoreError::Journal(_))) => {
             let folder = store.home().session(id);
             let metadata = reading::metadata_around(&folder, id)?.ok_or(error)?;
-            Ok((Listed::of(metadata, None), Vec::new()))
+            Ok((Listed::new(metadata, None), Vec::new()))
         }
         listed => Ok((listed?, listing.rebuilt)),
     }
@@ -282,7 +288,7 @@ fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resul
             let damaged = Some(chain(&error));
             mark::refused_by(&store.home().session(id), &error);
             listing.damaged.push((id.clone(), error));
-            Ok(Listed { damaged, ..Listed::of(metadata, None) })
+            Ok(Listed { damaged, ..Listed::new(metadata, None) })
         }
         listed => listed,
     }
@@ -300,10 +306,10 @@ fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resu
         Err(LeaseError::Held { owner, .. }) => {
             // What its views know, where the journal is just being written in a way that cannot be read.
             let metadata = metadata_now(&folder).or_else(|_| metadata_of(&folder)).map_err(empty(id))?;
-            return Ok(Listed::of(metadata, owner));
+            return Ok(Listed::new(metadata, owner));
         }
         // A home that can only be read, or a full disk: what stands in the journal is enough.
-        Err(_) => return Ok(Listed::of(metadata_now(&folder).map_err(empty(id))?, None)),
+        Err(_) => return Ok(Listed::new(metadata_now(&folder).map_err(empty(id))?, None)),
     };
     let damaged = are_damaged(&folder);
     match update_views(&folder) {
@@ -314,7 +320,7 @@ fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resu
     }
     let metadata = metadata_now(&folder).map_err(empty(id))?;
     drop(lease);
-    Ok(Listed::of(metadata, None))
+    Ok(Listed::new(metadata, None))
 }
 
 /// Names the session in which nothing was said.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::library::Access;
+use crate::spelling::told;
 
 /// Where sessions were started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,14 +44,13 @@ impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Anywhere => write!(f, "this home"),
-            Self::Below(folder) => write!(f, "`{}` or below it", folder.display()),
-            Self::Only(folder) => write!(f, "`{}`", folder.display()),
+            Self::Below(folder) => write!(f, "`{}` or below it", told(folder)),
+            Self::Only(folder) => write!(f, "`{}`", told(folder)),
         }
     }
 }
 
-/// A folder as it is written down with a session: one whose name is no text is known by its nearest text.
+/// A folder as it is written down with a session.
 fn written(folder: &Path) -> PathBuf {
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    PathBuf::from(folder.to_string_lossy().into_owned())
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }

@@ -19,8 +19,8 @@ use super::index::Index;
 use super::list::{Listed, Listing, Scope, Unread, list};
 use super::rewind::backup_dir;
 use crate::backups;
-use crate::clock::SystemClock;
-use crate::files::{FileError, sweep_temps, sync_dir};
+use crate::clock::{SystemClock, can_be_right};
+use crate::files::{FileError, age, sweep_temps, sync_dir};
 use crate::journal::{JournalFileError, Lease, Owner};
 use crate::paths::SessionFolder;
 use crate::store::{Metadata, SessionStore};
@@ -127,12 +127,15 @@ pub fn copies_of(store: &SessionStore, id: &SessionId) -> Option<PathBuf> {
 #[derive(Debug, Default)]
 pub struct Old {
     pub sessions: Vec<Listed>,
+    /// Sessions that would be, by a clock that was wrong when they were used. They stay.
+    pub undated: Vec<Listed>,
     /// Sessions of which it is not known how old they are.
     pub unread: Vec<Unread>,
 }
 
 /// The sessions of a scope in which nothing happened for this many days and which nobody has. Sub-sessions go with their
-/// parents; one whose parent is gone stands for itself.
+/// parents; one whose parent is gone stands for itself. What the index knows of the last use counts, which does not go back
+/// with the clock; where it knows nothing, a time that cannot be right says nothing of a session's age.
 pub fn older_than(store: &SessionStore, scope: &Scope, days: u32) -> Result<Old, SessionError> {
     let now = SystemClock::default().now().as_micros();
     let since = Timestamp::from_micros(now.saturating_sub(i64::from(days).saturating_mul(MICROS_OF_A_DAY)));
@@ -140,10 +143,11 @@ pub fn older_than(store: &SessionStore, scope: &Scope, days: u32) -> Result<Old,
     let ids: HashSet<SessionId> = all.iter().map(|listed| listed.metadata.session_id.clone()).collect();
     let has_parent =
         |listed: &Listed| listed.metadata.parent_id.as_ref().is_some_and(|parent| ids.contains(parent));
-    let is_old = |listed: &Listed| listed.owner.is_none() && listed.metadata.updated < since;
+    let is_old = |listed: &Listed| listed.owner.is_none() && listed.used < since;
     let is_meant = |listed: &Listed| scope.is_here(listed.metadata.working_dir.as_deref());
     let meant = all.into_iter().filter(|listed| is_meant(listed) && !has_parent(listed) && is_old(listed));
-    Ok(Old { sessions: meant.collect(), unread })
+    let (sessions, undated) = meant.partition(|listed| can_be_right(listed.metadata.updated));
+    Ok(Old { sessions, undated, unread })
 }
 
 /// Removes what killed processes left behind, sessions without a word among it; gives how many folders.
@@ -158,9 +162,7 @@ pub fn sweep(store: &SessionStore) -> Result<usize, SessionError> {
         let entry = entry.map_err(FileError::at("list", &sessions))?;
         let name = entry.file_name();
         let left = name.to_str().is_some_and(|name| name.starts_with(UNFINISHED) || name.starts_with(GONE));
-        let modified = entry.metadata().and_then(|about| about.modified()).ok();
-        let age = modified.and_then(|time| time.elapsed().ok());
-        if left && age.is_some_and(|age| age > SWEEP_AFTER) {
+        if left && age(&entry.path()).is_some_and(|age| age > SWEEP_AFTER) {
             std::fs::remove_dir_all(entry.path()).map_err(FileError::at("delete", &entry.path()))?;
             swept += 1;
         }
@@ -184,15 +186,14 @@ pub fn sweep(store: &SessionStore) -> Result<usize, SessionError> {
 
 /// Whether a session has an empty journal or none, no views of another, and was left alone for a while.
 fn is_left_empty(folder: &SessionFolder) -> bool {
-    let about = match std::fs::metadata(folder.events()) {
+    let place = match std::fs::metadata(folder.events()) {
         Ok(journal) if journal.len() > 0 => return false,
-        Ok(journal) => Ok(journal),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => std::fs::metadata(folder.dir()),
-        Err(error) => Err(error),
+        Ok(_) => folder.events(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => folder.dir().to_owned(),
+        Err(_) => return false,
     };
-    let age = about.and_then(|about| about.modified()).ok().and_then(|time| time.elapsed().ok());
     let has_views = folder.metadata().exists() || folder.transcript().exists();
-    !has_views && age.is_some_and(|age| age > SWEEP_AFTER)
+    !has_views && age(&place).is_some_and(|age| age > SWEEP_AFTER)
 }
 
 /// How many bytes the files below a folder have. What cannot be read counts nothing.

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use amplifier_protocol::event::SessionRewound;
 use amplifier_protocol::ids::SessionId;
-use amplifier_protocol::mount_plan::MountPlan;
+use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
 use amplifier_protocol::record::RecordBody;
 use serde_json::Value;
 
 use super::describe::{event, own, refresh, write};
 use super::turns::{Cut, messages_at, turns};
 use super::{SessionError, Turn};
-use crate::backups::{self, BackupsError, PutBack, Standing};
+use crate::backups::{self, BackupsError, Entry, PutBack, Standing};
 use crate::journal::Repair;
 use crate::open::OpenSession;
 use crate::paths::SessionFolder;
@@ -100,27 +100,48 @@ pub struct FilesBack {
     pub failed: Vec<(PathBuf, BackupsError)>,
 }
 
-/// Puts files back as they were at the end of a turn that counts, from the copies that `hooks-backup` kept in later ones.
-/// Only files that tools of the session changed have copies.
-pub fn files_back(store: &SessionStore, id: &SessionId, to: u64) -> Result<FilesBack, SessionError> {
+/// The copies that a session keeps of files, and where they are from.
+#[derive(Debug)]
+pub struct Copies {
+    id: SessionId,
+    dir: PathBuf,
+    working_dir: PathBuf,
+    entries: Vec<Entry>,
+}
+
+/// The copies that `hooks-backup` kept for a session: what goes back needs them, so whoever wants files back looks first.
+pub fn copies(store: &SessionStore, id: &SessionId) -> Result<Copies, SessionError> {
     let folder = store.open(id)?;
+    let plan = store.plan(&folder)?;
     let working_dir = store.metadata(id)?.working_dir.unwrap_or_default();
-    let dir = working_dir.join(backup_dir(&store.plan(&folder)?));
-    let mut done = FilesBack { dir, ..FilesBack::default() };
-    let kept = match backups::list(&done.dir, Some(id)) {
+    let dir = working_dir.join(backup_dir(&plan));
+    let kept = match backups::list(&dir, Some(id)) {
         Ok(kept) => kept,
-        Err(error) => {
-            done.failed.push((done.dir.clone(), error));
-            return Ok(done);
+        // One whose tools changed no file has no folder for copies either.
+        Err(BackupsError::None { .. } | BackupsError::NoneOfSession { .. }) if keeper(&plan).is_some() => {
+            Vec::new()
         }
+        Err(BackupsError::None { .. } | BackupsError::NoneOfSession { .. }) => {
+            return Err(SessionError::NoCopies { id: id.clone() });
+        }
+        Err(error) => return Err(error.into()),
     };
+    let entries = kept.into_iter().flat_map(|session| session.entries).collect();
+    Ok(Copies { id: id.clone(), dir, working_dir, entries })
+}
+
+/// Puts files back as they were at the end of a turn that counts, from the copies that were kept in later ones. Only files
+/// that tools of the session changed have copies.
+pub fn files_back(store: &SessionStore, copies: Copies, to: u64) -> FilesBack {
+    let Copies { id, dir, working_dir, entries } = copies;
+    let mut done = FilesBack { dir, ..FilesBack::default() };
     // The first change after the turn tells what a file was at its end.
     let mut first: BTreeMap<PathBuf, u64> = BTreeMap::new();
-    for entry in kept.into_iter().flat_map(|session| session.entries).filter(|entry| entry.turn > to) {
+    for entry in entries.into_iter().filter(|entry| entry.turn > to) {
         first.entry(entry.path).or_insert(entry.number);
     }
     for (path, number) in first {
-        let restored = backups::find(&done.dir, Some(id), number).and_then(|found| match found.now {
+        let restored = backups::find(&done.dir, Some(&id), number).and_then(|found| match found.now {
             Standing::Same => Ok(None),
             _ => backups::restore(&done.dir, &found, &working_dir, Some(store.home())).map(Some),
         });
@@ -130,12 +151,15 @@ pub fn files_back(store: &SessionStore, id: &SessionId, to: u64) -> Result<Files
             Err(error) => done.failed.push((path, error)),
         }
     }
-    Ok(done)
+    done
 }
 
 /// Where a plan has copies of files kept, relative to the working folder.
 pub(super) fn backup_dir(plan: &MountPlan) -> String {
-    let keeper = plan.hooks.iter().find(|hook| hook.module.as_str() == KEEPER);
-    let dir = keeper.and_then(|hook| hook.config.get("backup_dir")).and_then(Value::as_str);
+    let dir = keeper(plan).and_then(|hook| hook.config.get("backup_dir")).and_then(Value::as_str);
     dir.unwrap_or(backups::USUAL_DIR).to_owned()
+}
+
+fn keeper(plan: &MountPlan) -> Option<&ModuleSpec> {
+    plan.hooks.iter().find(|hook| hook.module.as_str() == KEEPER)
 }

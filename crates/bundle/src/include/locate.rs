@@ -180,9 +180,11 @@ fn find(fetch: &impl Fetch, path: &Path) -> (Option<PathBuf>, Vec<String>) {
         (fetch.kind(&candidate) == PathKind::File).then_some(candidate)
     };
     let mut found = is_file(path.to_path_buf());
-    for suffix in ["yaml", "yml", "md"] {
+    for suffix in [".yaml", ".yml", ".md"] {
         // Appended, not replaced: `a.b` may mean `a.b.yaml`.
-        found = found.or_else(|| is_file(PathBuf::from(format!("{}.{suffix}", path.display()))));
+        let mut with_suffix = path.as_os_str().to_owned();
+        with_suffix.push(suffix);
+        found = found.or_else(|| is_file(PathBuf::from(with_suffix)));
     }
     for name in BUNDLE_FILES {
         found = found.or_else(|| is_file(path.join(name)));

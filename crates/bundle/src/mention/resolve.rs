@@ -119,7 +119,9 @@ fn inside(files: &impl Files, path: &Path, reach: &[PathBuf]) -> Result<(PathBuf
         // Not even looked at: whether something exists out there is nobody's business.
         return Err(MentionFault::Escape(first));
     }
-    let with_suffix = PathBuf::from(format!("{}.md", path.display()));
+    let mut with_suffix = path.clone().into_os_string();
+    with_suffix.push(".md");
+    let with_suffix = PathBuf::from(with_suffix);
     let found = [path, with_suffix]
         .into_iter()
         .find(|candidate| matches!(files.kind(candidate), PathKind::File | PathKind::Folder));

@@ -2,7 +2,11 @@
 
 use super::StartArgs;
 
-/// Exit codes: 0 left, 1 failed, 2 usage or configuration, 130 interrupted; in a pipe that of the last prompt.
+/// How the chat ends.
+pub const EXIT_CODES: &str = "Exit codes: 0 left, 1 failed, 2 usage or configuration, 130 interrupted; 129, 141 and 143 when \
+                              the terminal, the reader or another program ended it. Where lines are piped in, that of the \
+                              last one that went wrong, as `run` would end: 3 denied or limit reached, 124 out of time.";
+
 #[derive(clap::Args, Clone)]
 pub struct ChatArgs {
     #[command(flatten)]

@@ -17,11 +17,11 @@ pub struct StartArgs {
 
     /// The provider to ask, such as `anthropic`, before those of the plan or bundle; where none is named, one that is
     /// found here.
-    #[arg(long, short, value_name = "PROVIDER")]
+    #[arg(long, short, value_name = "PROVIDER", value_parser = named)]
     pub provider: Option<String>,
 
     /// The model to ask, instead of the provider's usual one.
-    #[arg(long, short, value_name = "MODEL")]
+    #[arg(long, short, value_name = "MODEL", value_parser = named)]
     pub model: Option<String>,
 
     /// The most tokens an answer of the first provider may have.
@@ -109,6 +109,13 @@ pub struct AskArgs {
 
 /// What is said of a number that leaves nothing to work with.
 const TOO_LITTLE: &str = "it must be more than 0";
+
+fn named(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty; leave it out to have the usual one".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
 
 fn count(text: &str) -> Result<u64, String> {
     match text.parse() {

@@ -18,12 +18,11 @@ impl Chat {
         let command = slash::COMMANDS.iter().find(|command| command.word == word);
         if let Some(told) = command.and_then(|command| command.refuses(argument)) {
             self.refuse(&told);
-            self.exit = Exit::Usage;
+            self.ended(Exit::Usage);
             return Next::Prompt;
         }
-        self.exit = Exit::Success;
         match word {
-            Word::Quit => return Next::Leave(Exit::Success),
+            Word::Quit => return Next::Leave(self.exit),
             Word::Help => self.help(argument),
             Word::Status => self.status(),
             Word::Tools => self.tools(argument),
@@ -52,7 +51,7 @@ impl Chat {
 
     /// Tells that something was not done, and why.
     fn refuse(&mut self, text: &str) {
-        self.exit = Exit::Failure;
+        self.ended(Exit::Failure);
         self.say(text, Style::of(Hue::Red));
     }
 

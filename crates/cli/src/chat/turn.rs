@@ -203,8 +203,9 @@ impl Chat {
         before: (SessionStatus, Option<Usd>),
     ) {
         let outcome = Outcome::of(Some(result), &self.seat.opened.session, &self.seat.turns);
-        self.exit = Exit::of(outcome, stopped);
-        if self.exit != Exit::Success && self.screen.face() == Face::Full {
+        let exit = Exit::of(outcome, stopped);
+        self.ended(exit);
+        if exit != Exit::Success && self.screen.face() == Face::Full {
             self.screen.note(&[Line::new()]);
         }
         let told = match (outcome, result) {

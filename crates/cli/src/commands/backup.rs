@@ -7,6 +7,7 @@ use amplifier_app::backups::{self, BackupsError, Entry, Found, PutBack, Restored
 use amplifier_app::env::Environment;
 use amplifier_app::open::find_home;
 use amplifier_app::settings::SettingsFiles;
+use amplifier_app::spelling;
 use amplifier_protocol::time::Timestamp;
 use serde_json::json;
 
@@ -23,11 +24,11 @@ pub fn list(args: &BackupListArgs, home: Option<PathBuf>) -> Exit {
         Err(error) => return refuse(&error),
     };
     if args.output == Form::Json {
-        render::json(&json!({ "dir": dir, "sessions": sessions }));
+        render::json(&json!({ "dir": spelling::told(&dir), "sessions": sessions }));
         return Exit::Success;
     }
     if sessions.is_empty() {
-        render::out(&format!("nothing is kept in `{}`", args.place.dir.display()));
+        render::out(&format!("nothing is kept in `{}`", spelling::told(&args.place.dir)));
     }
     for (at, backups) in sessions.iter().enumerate() {
         if at > 0 {
@@ -56,7 +57,7 @@ fn minute(time: Timestamp) -> String {
 /// A path as the person would write it here.
 fn shown(path: &Path, here: &Path) -> String {
     let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
-    path.strip_prefix(here).unwrap_or(path).display().to_string()
+    spelling::told(path.strip_prefix(here).unwrap_or(path)).into_owned()
 }
 
 /// The folder whose copies are meant: this one, or the nearest above it in the project that has some.

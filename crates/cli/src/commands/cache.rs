@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use amplifier_app::spelling::told;
 use amplifier_app::{Cache, CacheEntry, Limits, Selection};
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ fn list(cache: &Cache, args: &CacheListArgs) -> Result<Exit, amplifier_app::Fetc
     let entries = cache.list()?;
     if args.output == Form::Json {
         let entries: Vec<_> = entries.iter().map(row).collect();
-        render::json(&json!({ "dir": cache.root(), "entries": entries }));
+        render::json(&json!({ "dir": told(cache.root()), "entries": entries }));
         return Ok(Exit::Success);
     }
     if entries.is_empty() {
@@ -87,7 +88,7 @@ fn selection(args: &CacheArgs) -> Selection {
 }
 
 fn row(entry: &CacheEntry) -> Value {
-    let mut row = json!({"store": entry.store.as_str(), "key": entry.key, "path": entry.path});
+    let mut row = json!({"store": entry.store.as_str(), "key": entry.key, "path": told(&entry.path)});
     if let (Value::Object(row), Some(record)) = (&mut row, &entry.record) {
         row.insert("source".to_owned(), json!(record.source));
         row.insert("content_hash".to_owned(), json!(record.content_hash));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use amplifier_app::Freshness;
 use amplifier_app::library::Access;
 use amplifier_app::profiles::{self, Compilation, ProfileError, ShareName, SyncReport, SyncStatus};
+use amplifier_app::spelling;
 use serde_json::{Value, json};
 
 use super::load;
@@ -153,8 +154,10 @@ fn row(report: &SyncReport) -> Value {
     let ids = |ids: &[profiles::ProfileId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     let failed =
         report.failed.iter().map(|(id, error)| json!({"profile": id.to_string(), "error": error.chain()}));
-    let skipped =
-        report.skipped.iter().map(|found| json!({"file": found.path, "reason": found.reason.chain()}));
+    let skipped = report
+        .skipped
+        .iter()
+        .map(|found| json!({"file": spelling::told(&found.path), "reason": found.reason.chain()}));
     json!({
         "name": report.collection.as_str(),
         "status": report.status.as_str(),

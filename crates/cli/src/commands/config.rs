@@ -7,6 +7,7 @@ use amplifier_app::redact;
 use amplifier_app::settings::{
     Edited, Editor, KEYS, Layer, Origin, Row, Scope, Settings, SettingsError, schema,
 };
+use amplifier_app::spelling;
 use serde_json::{Value, json};
 
 use super::load;
@@ -165,7 +166,8 @@ pub fn editor(access: &Access, scope: Scope) -> Result<Editor, SettingsError> {
 /// A file as people see it from where they are.
 pub fn shown(file: &Path, access: &Access) -> String {
     let here = access.base.canonicalize().unwrap_or_else(|_| access.base.clone());
-    file.strip_prefix(&here).map_or_else(|_| file.display().to_string(), |below| below.display().to_string())
+    file.strip_prefix(&here)
+        .map_or_else(|_| spelling::told(file).into_owned(), |below| spelling::told(below).into_owned())
 }
 
 fn path(args: &ConfigPathArgs, access: &Access) -> Result<Exit, SettingsError> {
@@ -173,10 +175,10 @@ fn path(args: &ConfigPathArgs, access: &Access) -> Result<Exit, SettingsError> {
     if let Some(scope) = args.scope.named() {
         let path = files.path(scope)?;
         match args.output {
-            Form::Json => {
-                render::json(&json!({"layer": scope.name(), "path": path, "exists": path.exists()}))
-            }
-            Form::Text => render::out(&path.display().to_string()),
+            Form::Json => render::json(
+                &json!({"layer": scope.name(), "path": spelling::told(&path), "exists": path.exists()}),
+            ),
+            Form::Text => render::out(&spelling::told(&path)),
         }
         return Ok(Exit::Success);
     }
@@ -185,14 +187,14 @@ fn path(args: &ConfigPathArgs, access: &Access) -> Result<Exit, SettingsError> {
         Form::Json => {
             let rows = rows.map(|(scope, path)| {
                 let exists = path.as_ref().is_some_and(|path| path.exists());
-                json!({"layer": scope.name(), "path": path, "exists": exists})
+                json!({"layer": scope.name(), "path": path.as_deref().map(spelling::told), "exists": exists})
             });
             render::json(&json!({ "files": rows.collect::<Vec<_>>() }));
         }
         Form::Text => rows.for_each(|(scope, path)| {
             let text = match path {
-                Some(path) if path.exists() => path.display().to_string(),
-                Some(path) => format!("{} (not there)", path.display()),
+                Some(path) if path.exists() => spelling::told(&path).into_owned(),
+                Some(path) => format!("{} (not there)", spelling::told(&path)),
                 None => "none: this is your home folder".to_owned(),
             };
             let room = PATHS - 4;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use amplifier_app::Freshness;
 use amplifier_app::library::Access;
 use amplifier_app::profiles::{self, Check, Outcome, ProfileError, ProfileFault, State, Step, Steps};
+use amplifier_app::spelling;
 use amplifier_protocol::run::RunPlace;
 use serde_json::{Value, json};
 
@@ -125,7 +126,7 @@ fn show(args: &ProfileArgs, access: &Access) -> Result<Exit, ProfileError> {
             report.insert("version".to_owned(), json!(version));
             report.insert("description".to_owned(), json!(description));
             report.insert("extends".to_owned(), json!(chain));
-            report.insert("folder".to_owned(), json!(check.profile.dir));
+            report.insert("folder".to_owned(), json!(spelling::told(&check.profile.dir)));
         }
         render::json(&report);
         return Ok(Exit::Success);

@@ -42,7 +42,7 @@ pub fn answer_with(args: &AskArgs, wish: Wish, resume: Option<&str>, access: Res
     let told = Arc::clone(&args);
     attend(
         args.timeout,
-        move |stop| tell_stop(stop, &told, None),
+        move |stop| tell_stop(stop, &told, Left::Nothing),
         async |attendant| {
             let begun = match access {
                 Ok(access) => begin(&args, wish, resume, access, attendant).await,
@@ -126,8 +126,17 @@ fn is_finished(store: &SessionStore, id: &SessionId) -> Result<bool, Exit> {
     finished.map_err(|error| start::refuse_to_open(&AppError::from(error)))
 }
 
+/// What is left of a turn that was stopped.
+enum Left<'a> {
+    Nothing,
+    /// It can be finished.
+    Turn(&'a SessionId),
+    /// The same, and something was said that is in the session alone.
+    Words(&'a SessionId),
+}
+
 /// Says why it was stopped, and how the session goes on where there is one.
-fn tell_stop(stop: Stop, args: &AskArgs, kept: Option<&SessionId>) {
+fn tell_stop(stop: Stop, args: &AskArgs, left: Left<'_>) {
     let told = match (stop, args.timeout) {
         (Stop::TimeUp, Some(time)) => {
             format!("not done in {}, the time that `--timeout` gives", telling::time(time))
@@ -140,7 +149,15 @@ fn tell_stop(stop: Stop, args: &AskArgs, kept: Option<&SessionId>) {
         "`amplifier config get limits.timeout_seconds --output json` says where; `--timeout` goes before it"
             .to_owned()
     });
-    let hints: Vec<_> = limit.into_iter().chain(kept.map(failure::after_stop)).collect();
+    let kept = match left {
+        Left::Nothing => None,
+        Left::Turn(id) => Some(failure::after_stop(id)),
+        Left::Words(id) => Some(format!(
+            "`amplifier session show {id} --transcript` shows what was said so far; {}",
+            failure::after_stop(id)
+        )),
+    };
+    let hints: Vec<_> = limit.into_iter().chain(kept).collect();
     Remark::error(told).maybe_hint((!hints.is_empty()).then(|| hints.join("; "))).tell();
 }
 
@@ -184,7 +201,12 @@ async fn answer(
     let ended = report::Ended { opened: &opened, watch, doors: &doors, result, stopped, is_shown, kept };
     let exit = ended.exit();
     if let Some(stop) = stopped.filter(|stop| stop.exit() == exit) {
-        tell_stop(stop, args, kept);
+        let left = match kept {
+            Some(id) if ended.is_withheld(args.output) => Left::Words(id),
+            Some(id) => Left::Turn(id),
+            None => Left::Nothing,
+        };
+        tell_stop(stop, args, left);
     }
     ended.print(args.output, exit);
     ended.tell_costs(&args.start, began.elapsed());
@@ -237,14 +259,12 @@ impl Turn<'_> {
                 }
             }
         };
-        let first = |stop| {
+        let first = || {
             // Where no tool runs there is nothing to wait for.
             if opened.session.coordinator().cancel().running_tools().is_empty() {
                 return CancelLevel::Immediate;
             }
-            if stop == Stop::Interrupt {
-                aside.note("stopping after what runs now; interrupt again to stop at once");
-            }
+            aside.note("stopping after what runs now; interrupt again to stop at once");
             CancelLevel::Graceful
         };
         let raise = |level| {

@@ -31,6 +31,8 @@ pub use go_on::{go_on, resume};
 pub use tell::{count, status_word};
 use tell::{minute, short, words};
 
+/// How many sessions are named whose ids begin alike.
+const CANDIDATES: usize = 10;
 /// How many sessions that cannot be read are named beside a list.
 const UNREAD: usize = 5;
 /// The least that is shown of a title beside the rest of its row.
@@ -71,9 +73,12 @@ pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
 pub fn refuse(error: &SessionError, store: &SessionStore) -> Exit {
     render::error(error, error.hint().as_deref());
     if let SessionError::Ambiguous { candidates, .. } = error {
-        for id in candidates {
+        for id in candidates.iter().take(CANDIDATES) {
             let label = store.metadata(id).map(|metadata| metadata.label().to_owned()).unwrap_or_default();
             render::note(&format!("  {id}  {label}"));
+        }
+        if let more @ 1.. = candidates.len().saturating_sub(CANDIDATES) {
+            render::note(&format!("  and {more} more"));
         }
     }
     if error.is_usage() { Exit::Usage } else { Exit::Failure }
@@ -186,7 +191,7 @@ fn placed_row(listed: &Listed, ids: &[&SessionId], place: &Where) -> String {
 /// A session in a list. On a terminal its title is cut to what fits, and a narrow one has two lines for it.
 fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
     let metadata = &listed.metadata;
-    let (id, used) = (short(&metadata.session_id, ids), minute(metadata.updated));
+    let (id, used) = (short(&metadata.session_id, ids), minute(listed.used));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
     let damaged = if listed.damaged.is_some() { "damaged: " } else { "" };
     let turns = count(metadata.turns, "turn");
@@ -309,6 +314,8 @@ fn print(lines: impl IntoIterator<Item = String>) -> Result<(), SessionError> {
 
 fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
+    // Before anything is changed: who wants files back wants both or nothing.
+    let copies = args.files.then(|| sessions::copies(store, &id)).transpose()?;
     let done = sessions::rewind(store, &id, args.to)?;
     let messages = count(done.messages as u64, "message");
     tell_repair(done.repair.as_ref());
@@ -317,9 +324,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
     if done.from != done.to {
         render::say_aside(&format!("`amplifier session rewind {id} --to {}` undoes it", done.from));
     }
-    if !args.files {
-        return Ok(Exit::Success);
-    }
+    let Some(copies) = copies else { return Ok(Exit::Success) };
     if !done.back {
         let to = done.to;
         Remark::warning(format!(
@@ -328,7 +333,7 @@ fn rewind(args: &SessionRewindArgs, store: &SessionStore) -> Result<Exit, Sessio
         .tell();
         return Ok(Exit::Success);
     }
-    let files = sessions::files_back(store, &id, args.to)?;
+    let files = sessions::files_back(store, copies, args.to);
     for (path, put_back) in &files.back {
         render::out(&format!(
             "`{}` is as it was; what stood there is backup {}",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use amplifier_app::about::About;
 use amplifier_app::env::Environment;
 use amplifier_app::open::find_home;
+use amplifier_app::spelling;
 use serde_json::{Value, json};
 
 use crate::args::{Form, VersionArgs};
@@ -18,7 +19,8 @@ const VALUES: usize = 16;
 pub fn run(args: &VersionArgs, home: Option<PathBuf>) -> Exit {
     let about = About::new();
     // A machine without a home has a version all the same.
-    let home = find_home(home, &Environment::Process).ok().map(|home| home.root().to_path_buf());
+    let home =
+        find_home(home, &Environment::Process).ok().map(|home| spelling::told(home.root()).into_owned());
     if args.json || args.output == Form::Json {
         let mut told = json!(about);
         if let Value::Object(told) = &mut told {
@@ -40,7 +42,7 @@ pub fn run(args: &VersionArgs, home: Option<PathBuf>) -> Exit {
                 formats.journal, formats.registry, formats.bundle_lock, formats.profile_lock
             ),
         ),
-        ("home", home.map_or_else(|| "none".to_owned(), |home| home.display().to_string())),
+        ("home", home.unwrap_or_else(|| "none".to_owned())),
     ];
     rows.iter().for_each(|(name, text)| render::out(&render::entry(name, text, VALUES)));
     Exit::Success

@@ -203,3 +203,33 @@ fn a_call_that_changed_nothing_leaves_no_copy() {
         back.seen()
     );
 }
+
+#[test]
+fn without_copies_nothing_goes_back_when_files_shall() {
+    let desk = Desk::new();
+    let mut plan = writes(&[("notes.txt", "changed")], json!("done"));
+    plan["hooks"] = json!([]);
+    desk.file("notes.txt", "as it was\n").plan("plan.json", &plan);
+    assert_eq!(desk.amplifier(&["run", "--plan", "plan.json", "go"]).code, 0);
+    let id = desk.sessions()[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let journal = || read(&desk.sessions()[0].join("events.jsonl"));
+    let before = journal();
+    let ran = desk.amplifier(&["session", "rewind", &id, "--to", "0", "--files"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.seen());
+    assert!(ran.stderr.contains("no copies of files were kept for session"), "{}", ran.seen());
+    assert!(ran.stderr.contains("hint: without `--files`"), "{}", ran.seen());
+    assert_eq!(journal(), before, "the conversation stays too");
+    // What it advises works.
+    assert_eq!(desk.amplifier(&["session", "rewind", &id, "--to", "0"]).code, 0);
+}
+
+#[test]
+fn a_session_that_changed_no_file_goes_back_with_nothing_to_put_back() {
+    let desk = Desk::new();
+    desk.plan("plan.json", &writes(&[], json!("done")));
+    assert_eq!(desk.amplifier(&["run", "--plan", "plan.json", "go"]).code, 0);
+    let id = desk.sessions()[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let ran = desk.amplifier(&["session", "rewind", &id, "--to", "0", "--files"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.stderr.contains("no file had to be put back"), "{}", ran.seen());
+}

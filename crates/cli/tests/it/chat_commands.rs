@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Ran, read};
+use crate::terminal::Terminal;
 
 fn desk(responses: Value) -> Desk {
     let desk = Desk::new();
@@ -198,4 +199,24 @@ fn after_a_bundle_that_cannot_be_used_the_session_has_its_own_words_again() {
     assert!(prompt.contains("Near words.") && !prompt.contains("Far words."), "{prompt}");
     assert!(plan.contains("loop-basic") && !plan.contains("loop-that-is-not"), "{plan}");
     assert!(metadata.contains("near.md") && !metadata.contains("far.md"), "{metadata}");
+}
+
+#[test]
+fn a_script_learns_what_went_wrong_and_a_person_has_seen_it() {
+    let desk = desk(json!(["yes"]));
+    assert_eq!(say(&desk, &["/nonsense"]).code, 2);
+    // Neither what comes after it nor leaving makes it undone.
+    assert_eq!(say(&desk, &["/nonsense", "/quit"]).code, 2);
+    let ran = say(&desk, &["/mode nonsense", "hi", "/status"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, "yes\n"), "{}", ran.seen());
+    assert_eq!(say(&desk, &["hi", "/status", "/quit"]).code, 0);
+    for leaves in ["\u{4}", "/quit\r"] {
+        let mut terminal = Terminal::open(&desk, &["--plan", "plan.json"], (80, 24), "xterm-256color");
+        terminal.prompt();
+        terminal.types("/nonsense\r");
+        terminal.sees("there is no command `/nonsense`");
+        terminal.prompt();
+        terminal.types(leaves);
+        assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    }
 }

@@ -1,7 +1,11 @@
 //! A clock that is wrong: before 1970, as on a machine that was never told the time, and set back between two sessions.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
 
 use crate::desk::{Desk, Ran, says};
 
@@ -90,4 +94,67 @@ fn the_last_used_session_is_the_last_used_one_after_the_clock_went_back() {
     let listed = machine.behind(2 * DAY, &["session", "list", "--output", "json"]).json();
     let order: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|row| &row["session_id"]).collect();
     assert_eq!(order, [&ahead, &behind]);
+}
+
+/// As on a machine that lost its clock: in 1970.
+const LONG_AGO: i64 = 56 * 365 * DAY;
+
+#[test]
+fn what_was_used_while_the_clock_was_wrong_is_not_old() {
+    let machine = Machine::new();
+    machine.desk.plan("a.json", &says("one"));
+    let begun = |earlier: i64| {
+        let ran = machine.behind(earlier, &["run", "--plan", "a.json", "--output", "json", "hi"]);
+        ran.json()["session_id"].as_str().unwrap().to_owned()
+    };
+    let cleanup = |args: &[&str]| {
+        let ran = machine.desk.amplifier(&[&["session", "cleanup", "--output", "json"], args].concat());
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        (ran.json(), ran.stderr)
+    };
+    begun(0);
+    let lost = begun(LONG_AGO);
+    // It was used after the other, and that was just now.
+    let (told, stderr) = cleanup(&["--dry-run"]);
+    assert_eq!((&told["sessions"], &told["undated"]), (&json!([]), &json!([])), "{stderr}");
+    let listed = machine.desk.amplifier(&["session", "list"]);
+    assert!(!listed.stdout.contains("1970-"), "{}", listed.seen());
+    // Without the index nobody knows when that was.
+    for name in ["sessions.idx", "sessions.lock"] {
+        std::fs::remove_file(machine.desk.home().join("state").join(name)).unwrap();
+    }
+    for args in [["--dry-run"], ["--yes"]] {
+        let (told, stderr) = cleanup(&args);
+        assert_eq!((&told["sessions"], &told["deleted"]), (&json!([]), &json!([])), "{stderr}");
+        assert_eq!(told["undated"][0]["session_id"], json!(lost), "{told}");
+        assert!(stderr.contains(&format!("session `{lost}` stays")), "{stderr}");
+        assert!(stderr.contains(&format!("`amplifier session delete {lost}`")), "{stderr}");
+    }
+    assert_eq!(machine.desk.sessions().len(), 2);
+}
+
+#[test]
+fn what_was_begun_while_the_clock_was_wrong_may_be_at_work() {
+    let desk = Desk::new();
+    let sessions = desk.home().join("state/sessions");
+    let hours_ago = desk.work().metadata().unwrap().modified().unwrap() - Duration::from_secs(2 * 3600);
+    let in_1970 = SystemTime::UNIX_EPOCH + Duration::from_secs(3600);
+    let left = |name: &str, when: SystemTime| {
+        let folder = sessions.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        File::open(&folder).unwrap().set_modified(when).unwrap();
+        folder
+    };
+    let old = [left(".new-a", hours_ago), left(".gone-a", hours_ago), left("empty-a", hours_ago)];
+    let undated = [left(".new-b", in_1970), left(".gone-b", in_1970), left("empty-b", in_1970)];
+    let ran = desk.amplifier(&["session", "cleanup", "--yes"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(old.iter().all(|folder| !folder.exists()), "{}", ran.seen());
+    for folder in &undated {
+        let modified = folder.metadata().unwrap_or_else(|_| panic!("{folder:?} is gone")).modified().unwrap();
+        assert!(modified > hours_ago, "it is old from now on");
+        File::open(folder).unwrap().set_modified(hours_ago).unwrap();
+    }
+    assert_eq!(desk.amplifier(&["session", "cleanup", "--yes"]).code, 0);
+    assert!(undated.iter().all(|folder| !folder.exists()));
 }

@@ -45,6 +45,8 @@ mod known_keys;
 mod llama;
 mod llama_vendors;
 mod module;
+#[cfg(target_os = "linux")]
+mod names;
 mod narrow;
 mod outputs;
 mod pages;

@@ -347,7 +347,7 @@ fn a_reader_that_goes_away_is_no_crash() {
 }
 
 /// Polls for something that another process does; a minute is the end of patience, not a time that is measured.
-fn wait_until(mut happened: impl FnMut() -> bool) {
+pub fn wait_until(mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it did not happen");

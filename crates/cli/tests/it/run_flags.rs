@@ -272,3 +272,70 @@ fn strict_does_not_begin_without_a_server_that_the_plan_names() {
     assert!(ran.stderr.contains("strict mode: `tool-mcp` is not ready: MCP server `gone`"), "{}", ran.seen());
     assert_eq!(desk.sessions().len(), 1, "nothing is left of what did not begin");
 }
+
+#[test]
+fn a_name_that_is_empty_is_refused_with_its_flag() {
+    let desk = Desk::new();
+    for flag in ["--model", "--provider"] {
+        for text in ["", " "] {
+            let ran = desk.amplifier(&["run", flag, text, "hi"]);
+            assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.seen());
+            assert!(ran.stderr.contains(flag) && ran.stderr.contains("it is empty"), "{}", ran.seen());
+        }
+    }
+    assert!(desk.sessions().is_empty());
+}
+
+#[test]
+fn a_prompt_that_is_no_command_or_looks_like_flags_is_told_where_it_belongs() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("yes"));
+    let ran = desk.amplifier(&["what's here"]);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains(r"hint: `amplifier run 'what'\''s here'` asks that"), "{}", ran.seen());
+    // What is wrong with a command is no prompt.
+    let ran = desk.amplifier(&["session", "what is here"]);
+    assert!(ran.code == 2 && !ran.stderr.contains("asks that"), "{}", ran.seen());
+    for prompt in ["-v what", "--explain this", "- one\n- two"] {
+        let ran = desk.amplifier(&["run", "--plan", "a.json", prompt]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.seen());
+        let first = prompt.lines().next().unwrap();
+        assert!(ran.stderr.contains(&format!("`{first}` begins with a dash")), "{}", ran.seen());
+        assert!(ran.stderr.contains("`amplifier run -- PROMPT`"), "{}", ran.seen());
+        let ran = desk.amplifier(&["run", "--plan", "a.json", "--", prompt]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "yes\n"), "{}", ran.seen());
+    }
+}
+
+#[test]
+fn many_sessions_that_begin_alike_are_counted() {
+    let desk = Desk::new();
+    for number in 10..22 {
+        std::fs::create_dir_all(desk.home().join(format!("state/sessions/0-{number}"))).unwrap();
+    }
+    let ran = desk.amplifier(&["run", "--resume", "0", "hi"]);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains("12 sessions begin with `0`"), "{}", ran.seen());
+    assert_eq!(ran.stderr.matches("\n  0-").count(), 10, "{}", ran.seen());
+    assert!(ran.stderr.ends_with("\n  and 2 more\n"), "{}", ran.seen());
+}
+
+#[test]
+fn the_time_ends_a_command_that_runs_when_it_is_up() {
+    // One that ends when it is asked to, and one that does not. Neither gets the time to finish.
+    for ignore in ["", "trap '' TERM; "] {
+        let command = format!("{ignore}touch begun; for i in $(seq 18); do sleep 0.1; done; touch ended");
+        let call = json!({"tool_calls": [{"name": "bash", "arguments": {"command": command}}]});
+        let mut waits = plan(json!({"responses": [call, "done"]}));
+        waits["tools"] = json!([{"module": "tool-bash"}]);
+        let desk = Desk::new();
+        desk.plan("a.json", &waits);
+        let args =
+            ["run", "--plan", "a.json", "--approve", "all", "--timeout", "3s", "--output", "json", "go"];
+        let mut command = desk.command(&args);
+        let ran = Ran::of(command.env("PATH", "/usr/bin:/bin").output().unwrap());
+        assert_eq!((ran.code, &ran.json()["status"]), (124, &json!("timed_out")), "{}", ran.seen());
+        assert!(desk.work().join("begun").exists(), "{}", ran.seen());
+        assert!(!desk.work().join("ended").exists(), "{}", ran.seen());
+    }
+}

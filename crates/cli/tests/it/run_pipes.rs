@@ -4,7 +4,11 @@ use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
+use amplifier_testing::http::{End, Reply, Request, Server};
+use serde_json::{Value, json};
+
 use crate::desk::{Desk, Ran, read, says};
+use crate::run::wait_until;
 
 /// A pipe that nobody writes to; whoever opens it to read waits.
 fn pipe(desk: &Desk, name: &str) {
@@ -107,4 +111,58 @@ fn a_dash_stands_for_standard_input() {
     let ran = desk.amplifier(&["run", "--plan", "a.json", "-"]);
     assert_eq!(ran.code, 2, "{}", ran.seen());
     assert!(ran.stderr.contains("standard input is empty"), "{}", ran.seen());
+}
+
+/// A plan whose model says half of an answer, and then ends like this.
+async fn half(end: End) -> (Server, Value) {
+    let server = Server::start(move |_: &Request| {
+        let piece = json!({"choices": [{"index": 0, "delta": {"content": "half of"}}]});
+        let body = format!("data: {piece}\n\n");
+        Reply::new(200, body).with("content-type", "text/event-stream").ending(end)
+    })
+    .await;
+    let config = json!({"base_url": server.url("/v1"), "default_model": "m", "max_retries": 0});
+    let plan = json!({
+        "session": {"orchestrator": "loop-streaming", "context": "context-simple"},
+        "providers": [{"module": "provider-chat-completions", "config": config}],
+    });
+    (server, plan)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_an_answer_is_none() {
+    let desk = Desk::new();
+    let (server, plan) = half(End::Stalled).await;
+    desk.plan("a.json", &plan);
+    let told = |ran: &Ran| {
+        let id = desk.sessions().pop().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        let shows = format!("`amplifier session show {id} --transcript`");
+        assert!(ran.stderr.contains(&shows), "{}", ran.seen());
+        let shown = desk.amplifier(&["session", "show", &id, "--transcript"]);
+        assert!(shown.stdout.contains("half of"), "{}", shown.seen());
+    };
+    for flags in [&[] as &[&str], &["--quiet"], &["--verbose"]] {
+        let ran = desk.amplifier(&[&["run", "--plan", "a.json", "--timeout", "1", "hi"], flags].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (124, ""), "{}", ran.seen());
+        told(&ran);
+    }
+    let child = desk.spawn(&["run", "--plan", "a.json", "hi"]);
+    wait_until(|| server.log().len() == 4);
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (130, ""), "{}", ran.seen());
+    // Programs are told what it is.
+    let ran = desk.amplifier(&["run", "--plan", "a.json", "--timeout", "1", "--output", "json", "hi"]);
+    assert_eq!((ran.code, &ran.json()["status"]), (124, &json!("timed_out")), "{}", ran.seen());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_breaks_off_is_none() {
+    let desk = Desk::new();
+    let (_server, plan) = half(End::Torn).await;
+    desk.plan("a.json", &plan);
+    let ran = desk.amplifier(&["run", "--plan", "a.json", "hi"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.seen());
+    assert!(ran.stderr.contains("broke off"), "{}", ran.seen());
 }

@@ -458,7 +458,7 @@ fn arguments_and_files_that_are_not_text() {
     let bytes = |text: &[u8]| std::ffi::OsString::from_vec(text.to_vec());
     let mut command = desk.command(&["run"]);
     let ran = Ran::of(command.arg(bytes(b"h\xffi")).output().unwrap());
-    row(&ran, 2, &["`h\u{fffd}i` is not UTF-8", "hint:"]);
+    row(&ran, 2, &["`h\\xffi` is not UTF-8", "hint:"]);
     // A path need not be text.
     let path = desk.work().join(bytes(b"pl\xffan.json"));
     std::fs::write(&path, says("found").to_string()).unwrap();

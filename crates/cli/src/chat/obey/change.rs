@@ -81,7 +81,7 @@ impl Chat {
             Ok(Ok(to)) => Next::Go(Box::new(to), Past::Hidden),
             // Whoever looked for it has said why.
             Ok(Err(exit)) => {
-                self.exit = exit;
+                self.ended(exit);
                 Next::Prompt
             }
             Err(stop) => self.stopped(stop),

@@ -2,6 +2,7 @@
 
 use amplifier_app::library::Access;
 use amplifier_app::prepare::{self, BundleFault, PrepareOptions, PreparedBundle};
+use amplifier_app::spelling::told;
 use amplifier_app::{BundleStrictness, Notice, Severity, Tree, TreeOutcome, causes, tree as tree_of};
 use serde_json::{Value, json};
 
@@ -64,9 +65,9 @@ fn about(bundle: &PreparedBundle) -> Value {
         "version": head.version.as_ref().map(|version| &version.text),
         "description": head.description.as_ref().map(|description| &description.text),
         "reference": bundle.reference,
-        "file": file.map(|file| &file.bundle.home.file),
+        "file": file.map(|file| told(&file.bundle.home.file)),
         "source": tree.files.first().and_then(|file| file.pinned.as_ref().or(file.source.as_ref())),
-        "lock": bundle.locked,
+        "lock": bundle.locked.as_deref().map(told),
         "session": session,
         "agents": agents.map(|agents| agents.keys().cloned().collect::<Vec<_>>()).unwrap_or_default(),
         "context": bundle.loaded.context.iter().map(|file| file.key.clone()).collect::<Vec<_>>(),

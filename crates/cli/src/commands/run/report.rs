@@ -63,16 +63,18 @@ impl Ended<'_> {
         }
         match (output, self.result) {
             (Output::Json | Output::Jsonl, _) => print(output, &self.summary(exit, failure)),
-            // A denial is no answer; whoever reads standard output must not take it for one.
-            (Output::Text, Some(Ok(answer)))
-                if exit != Exit::Refused
-                    && !self.is_shown
-                    && (!answer.is_empty() || exit == Exit::Success) =>
-            {
+            (Output::Text, Some(Ok(answer))) if exit == Exit::Success && !self.is_shown => {
                 print_answer(answer);
             }
+            // A denial is no answer, nor is half of one; whoever reads standard output must not take it for one.
             (Output::Text, _) => {}
         }
+    }
+
+    /// Whether something was said that nobody has seen: what was stopped has no answer to print.
+    pub(super) fn is_withheld(&self, output: Output) -> bool {
+        let said = matches!(self.result, Some(Ok(said)) if !said.is_empty());
+        output == Output::Text && said && !self.is_shown && self.outcome() == Outcome::Stopped
     }
 
     /// Why there is no answer, unless that has been told with why it was stopped.

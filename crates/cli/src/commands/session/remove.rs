@@ -10,7 +10,7 @@ use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 use serde_json::json;
 
-use super::tell::count;
+use super::tell::{count, minute};
 use super::{as_json, placed_row, scope, tell_unread, unread_json};
 use crate::args::{Form, SessionCleanupArgs, SessionDeleteArgs};
 use crate::exit::Exit;
@@ -63,6 +63,7 @@ pub fn cleanup(
     let scope = scope(&args.place, access);
     let old = sessions::older_than(store, &scope, args.days)?;
     tell_unread(&old.unread);
+    tell_undated(&old);
     let days = args.days;
     if old.sessions.is_empty() {
         if !args.dry_run {
@@ -137,7 +138,22 @@ fn remove_old(
 fn tell_json(old: &Old, deleted: &[SessionId], bytes: u64) {
     let sessions: Vec<_> = old.sessions.iter().map(as_json).collect();
     let unread = unread_json(&old.unread);
-    render::json(&json!({ "sessions": sessions, "deleted": deleted, "bytes": bytes, "unread": unread }));
+    let undated: Vec<_> = old.undated.iter().map(as_json).collect();
+    render::json(&json!({
+        "sessions": sessions, "deleted": deleted, "bytes": bytes, "unread": unread, "undated": undated
+    }));
+}
+
+/// Names sessions that stay because nobody knows when they were used.
+fn tell_undated(old: &Old) {
+    for listed in &old.undated {
+        let (id, when) = (&listed.metadata.session_id, minute(listed.metadata.updated));
+        Remark::warning(format!(
+            "session `{id}` stays: the clock was wrong when it was last used, and said {when}"
+        ))
+        .hint(format!("`amplifier session delete {id}` deletes it"))
+        .tell();
+    }
 }
 
 /// Says what was cleared away beside what was asked for.

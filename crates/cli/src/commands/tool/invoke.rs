@@ -101,10 +101,8 @@ async fn call(
             }
         }
     };
-    let first = |stop| {
-        if stop == Stop::Interrupt {
-            render::note("stopping after what runs now; interrupt again to stop at once");
-        }
+    let first = || {
+        render::note("stopping after what runs now; interrupt again to stop at once");
         CancelLevel::Graceful
     };
     let (called, stopped) = attendant.supervise(work, &leave, raise, first).await?;

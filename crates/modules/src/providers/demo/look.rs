@@ -147,7 +147,9 @@ fn files(seen: &[Seen]) -> Vec<(String, u64)> {
     let entries = seen.iter().find_map(|seen| seen.field(LIST, "entries")?.as_array());
     let file = |entry: &Value| {
         let is_file = entry.get("type").and_then(Value::as_str) == Some("file");
-        let name = entry.get("name").and_then(Value::as_str).filter(|_| is_file)?;
+        // Its name cannot be handed to a tool.
+        let is_text = entry.get("not_utf8").is_none();
+        let name = entry.get("name").and_then(Value::as_str).filter(|_| is_file && is_text)?;
         Some((name.to_owned(), entry.get("size").and_then(Value::as_u64).unwrap_or_default()))
     };
     entries.into_iter().flatten().filter_map(file).collect()

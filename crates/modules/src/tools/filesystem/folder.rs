@@ -3,6 +3,7 @@
 use std::io::Result;
 use std::path::Path;
 
+use crate::files::names::{is_text, told};
 use crate::files::place::{Folders, open_folder};
 
 /// The most entries that are looked at.
@@ -12,7 +13,10 @@ const ENTRIES: usize = 100_000;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
+    /// As it is told.
     pub(super) name: String,
+    /// Whether that opens it.
+    pub(super) is_text: bool,
     /// Of a file.
     pub(super) bytes: Option<u64>,
 }
@@ -44,7 +48,8 @@ pub(super) fn entries(real: &Path) -> Result<(Vec<Entry>, bool)> {
             _ => Kind::Other,
         };
         let bytes = about.is_file().then(|| about.len());
-        entries.push(Entry { kind, name: entry.file_name().to_string_lossy().into_owned(), bytes });
+        let name = entry.file_name();
+        entries.push(Entry { kind, name: told(&name), is_text: is_text(&name), bytes });
     }
     entries.sort();
     Ok((entries, false))

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::desk::Desk;
 use super::folder::{self, Kind};
 use crate::files::blocking;
+use crate::files::names::NOT_TEXT;
 use crate::files::paths::{Asked, Purpose};
 
 /// Lists a folder: folders first, then files with their sizes, by name. Does not look into folders; use glob for that.
@@ -44,6 +45,8 @@ pub(super) struct Output {
     entry_count: usize,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     results_capped: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,6 +56,8 @@ struct Item {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    not_utf8: bool,
 }
 
 pub(super) struct ListDirectory(pub(super) Arc<Desk>);
@@ -82,7 +87,8 @@ fn list(asked: &Asked, input: &Input) -> Result<Output, ToolFailure> {
     let entries: Vec<_> = shown.map(item).collect();
     let results_capped = more || input.offset.saturating_add(entries.len()) < entry_count;
     let path = asked.shown.display().to_string();
-    Ok(Output { path, count: entries.len(), entries, entry_count, results_capped })
+    let warning = entries.iter().any(|item| item.not_utf8).then_some(NOT_TEXT);
+    Ok(Output { path, count: entries.len(), entries, entry_count, results_capped, warning })
 }
 
 fn item(entry: folder::Entry) -> Item {
@@ -92,5 +98,5 @@ fn item(entry: folder::Entry) -> Item {
         Kind::Link => "link",
         Kind::Other => "other",
     };
-    Item { name: entry.name, kind, size: entry.bytes }
+    Item { name: entry.name, kind, size: entry.bytes, not_utf8: !entry.is_text }
 }

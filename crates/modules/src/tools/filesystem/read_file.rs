@@ -18,6 +18,7 @@ use super::images::{self, Image};
 use super::lines::{self, Excerpt, Unfit, Window};
 use super::stamps::{Hash, Hashing, Stamp, Stamps};
 use crate::files::blocking;
+use crate::files::names::NOT_TEXT;
 use crate::files::paths::{Asked, Purpose};
 use crate::files::place::{Folders, Place};
 
@@ -220,6 +221,9 @@ fn list(asked: &Asked, real: &Path) -> Result<Output, ToolFailure> {
     }
     if entries.len() > ENTRIES {
         content.push_str(&format!("\n  ... and {} more", entries.len() - ENTRIES));
+    }
+    if entries.iter().take(ENTRIES).any(|entry| !entry.is_text) {
+        content.push_str(&format!("\n\n{NOT_TEXT}"));
     }
     let file_path = asked.shown.display().to_string();
     Ok(Output::Folder { file_path, content, is_directory: true, entry_count: entries.len() })

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Limits;
 use super::walk::{Choice, Ground, Ignored, Stop, walk};
+use crate::files::names::{NOT_TEXT, is_text, told};
 use crate::files::paths::{Asked, Purpose, Reach};
 
 /// The most entries that are remembered before they are sorted.
@@ -210,13 +211,16 @@ fn search(
     stop.check_cancelled()?;
     let (mut found, total_files) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
-    let matches: Vec<_> = found.into_iter().take(limits.max_results).map(shown).collect();
-    let warning = stop.was_late().then(|| {
+    found.truncate(limits.max_results);
+    let late = stop.was_late().then(|| {
         format!(
             "stopped after {} s; there may be more, look in a smaller folder",
             limits.timeout.as_secs_f64()
         )
     });
+    let no_text = (!found.iter().all(|candidate| is_text(&candidate.path))).then(|| NOT_TEXT.to_owned());
+    let told: Vec<_> = late.into_iter().chain(no_text).collect();
+    let matches: Vec<_> = found.into_iter().map(shown).collect();
     Ok(Output {
         pattern: input.pattern.clone(),
         base_path: ground.shown(&ground.root).display().to_string(),
@@ -224,13 +228,13 @@ fn search(
         count: matches.len(),
         results_capped: matches.len() < total_files,
         matches,
-        warning,
+        warning: (!told.is_empty()).then(|| told.join("; ")),
     })
 }
 
 fn shown(candidate: Candidate) -> Match {
     let kind = if candidate.is_folder { "dir" } else { "file" };
-    Match { path: candidate.path.display().to_string(), kind, size: candidate.bytes }
+    Match { path: told(candidate.path), kind, size: candidate.bytes }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::hits::{Hits, Unit};
 use super::kinds;
 use super::walk::{Choice, Ground, Ignored, Stop, walk};
 use super::{DefaultLimits, GrepConfig, Limits};
+use crate::files::names::{NOT_TEXT, is_text};
 use crate::files::paths::{Asked, Purpose, Reach};
 
 mod answer;
@@ -211,7 +212,7 @@ impl Search {
         });
         self.stop.check_cancelled()?;
         let hits = hits.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let warning = self.warning(too_large.into_inner());
+        let warning = self.warning(too_large.into_inner(), &hits);
         let bounds = answer::Bounds { limit, max_output_bytes: self.settings.max_output_bytes };
         Ok(Output::new(&self.input, hits, &bounds, warning))
     }
@@ -271,7 +272,7 @@ impl Search {
         below.filter(|below| !below.as_os_str().is_empty()).map(Path::to_owned).unwrap_or(shown)
     }
 
-    fn warning(&self, too_large: u64) -> Option<String> {
+    fn warning(&self, too_large: u64, hits: &Hits) -> Option<String> {
         let mut told = Vec::new();
         if self.stop.was_late() {
             let seconds = self.limits.timeout.as_secs_f64();
@@ -280,6 +281,9 @@ impl Search {
         if too_large > 0 {
             let most = self.settings.max_file_size;
             told.push(format!("{too_large} files of more than {most} bytes were not searched"));
+        }
+        if !hits.files.keys().all(is_text) {
+            told.push(NOT_TEXT.to_owned());
         }
         (!told.is_empty()).then(|| told.join("; "))
     }

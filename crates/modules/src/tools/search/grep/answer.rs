@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::super::hits::{Hits, Near};
 use super::{Input, OutputMode};
+use crate::files::names::told;
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -65,7 +66,7 @@ impl Output {
             room = if enough { room - bytes } else { 0 };
             enough
         };
-        let files = hits.files.into_iter().map(|(path, found)| (path.display().to_string(), found));
+        let files = hits.files.into_iter().map(|(path, found)| (told(path), found));
         let (shown, count, countable) = match input.output_mode {
             OutputMode::FilesWithMatches => {
                 let names = files.map(|(file, _)| file).skip(offset).take(limit);
