@@ -97,3 +97,59 @@ fn an_agent_that_cannot_be_asked_is_told() {
     let ran = desk.amplifier(&["run", "--plan", "plan.json", "@agent:scout look"]);
     assert!(ran.stderr.contains("the session has no tool that hands work to agents"), "{}", ran.stderr);
 }
+
+/// A desk whose model hands a task to an agent that wants to write; both tell what they used.
+fn with_writer() -> Desk {
+    let usage = |sent: u64, received: u64, cost: &str| {
+        json!({"input_tokens": sent, "output_tokens": received, "cost_usd": cost})
+    };
+    let writes = json!([
+        {"tool_calls": [{"name": "write_file", "input": {"file_path": "b.txt", "content": "x"}}],
+         "usage": usage(200, 20, "0.02")},
+        {"text": "I may not.", "usage": usage(300, 30, "0.03")},
+    ]);
+    let writer = json!({
+        "description": "Writes.",
+        "providers": [{"module": "provider-mock", "config": {"responses": writes}}],
+    });
+    let task = json!({
+        "tool_calls": [{"name": "task", "input": {"agent": "writer", "instruction": "write b.txt"}}],
+        "usage": usage(1000, 1, "0.01"),
+    });
+    let tools = json!([{"module": "tool-filesystem"}, {"module": "tool-task"}]);
+    let rules = json!([{"module": "hooks-approval", "config": {"default_action": "deny",
+        "rules": [{"tool": "task", "action": "allow"}]}}]);
+    let answer = json!({"text": "It may not.", "usage": usage(100, 10, "0.04")});
+    desk(json!([task, answer]), json!({"tools": tools, "hooks": rules, "agents": {"writer": writer}}))
+}
+
+#[test]
+fn what_agents_used_and_were_refused_is_part_of_what_a_run_came_to() {
+    let desk = with_writer();
+    let ran = desk.amplifier(&["run", "--output", "json", "--plan", "plan.json", "go"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let told = ran.json();
+    let usage = json!({"input_tokens": 1600, "output_tokens": 61});
+    assert_eq!((&told["usage"], &told["cost_usd"]), (&usage, &json!("0.1")), "{told}");
+    assert_eq!(told["session"], json!({"usage": usage, "cost_usd": "0.1"}), "{told}");
+    assert_eq!(told["tool_calls"], json!(1), "{told}");
+    let denied = &told["denied"];
+    assert_eq!(denied.as_array().unwrap().len(), 1, "{denied}");
+    assert_eq!((&denied[0]["tool_name"], &denied[0]["agent"]), (&json!("write_file"), &json!("writer")));
+    let session = denied[0]["agent_session_id"].as_str().unwrap();
+    assert!(desk.home().join("state/sessions").join(session).is_dir(), "{denied}");
+    let id = told["session_id"].as_str().unwrap();
+
+    // The lists of sessions, and a run that goes on, know it too.
+    let shown = desk.amplifier(&["session", "show", id, "--output", "json"]).json();
+    assert!(shown.to_string().contains(&usage.to_string()), "{shown}");
+    let ran = desk.amplifier(&["run", "--output", "json", "--resume", id, "more"]).json();
+    assert_eq!(ran["session"]["usage"]["input_tokens"], json!(3200), "{ran}");
+    assert_eq!(ran["usage"]["input_tokens"], json!(1600), "{ran}");
+
+    let ran = desk.amplifier(&["run", "--verbose", "--plan", "plan.json", "go"]);
+    assert!(ran.stderr.contains("$0.1, 1 tool call;"), "{}", ran.stderr);
+    let lines = "go\n/status\n/cost\n".as_bytes();
+    let chat = desk.amplifier_with_input(&["--plan", "plan.json"], lines);
+    assert!(chat.stderr.contains("1.6k in, 61 out") && chat.stderr.contains("$0.10"), "{}", chat.stderr);
+}
