@@ -17,7 +17,7 @@ use amplifier_protocol::usage::Usd;
 use serde_json::Value;
 use url::Url;
 
-use crate::env::Environment;
+use crate::env::{Environment, OLLAMA_HOST};
 use crate::open::OpenSession;
 use crate::settings::{Configured, Settings};
 use crate::{catalog, connect};
@@ -250,6 +250,8 @@ impl<'a> Asked<'a> {
             }
             Kind::Timeout => later("`timeout` in the provider's config waits longer;"),
             Kind::Stream => later("the answer was not kept;"),
+            // What is on this machine is not asked again when nobody listens there.
+            Kind::Network if !error.retryable => self.start(),
             Kind::ContextLength => too_long(id, front),
             Kind::ContentFilter => "the service does not answer this; ask in other words".to_owned(),
             Kind::Configuration => format!("{} tries it, {} sets it up anew", self.test(), self.change("")),
@@ -266,6 +268,23 @@ impl<'a> Asked<'a> {
             (None, _) if written => "the key stands as `api_key` in the provider's config".to_owned(),
             (None, Some([first, ..])) => {
                 format!("it has no key; `{first}` or `api_key` in its config gives one")
+    /// How a server of this machine is started, or another is named.
+    fn start(&self) -> String {
+        let place = self.place().unwrap_or_else(|| "its place".to_owned());
+        let own = self.spec.is_some_and(|spec| spec.config.contains_key("base_url"));
+        let (start, named) = match self.provider.map(|(_, info)| info.id.as_str()) {
+            Some("ollama") if !own => {
+                ("start it with `ollama serve`", format!("`{OLLAMA_HOST}` or `base_url`"))
+            }
+            Some("ollama") => ("start it with `ollama serve`", "`base_url`".to_owned()),
+            _ => ("start the server", "`base_url`".to_owned()),
+        };
+        format!(
+            "nobody listens at {place}: {start}, or name another place with {named}; {} tries it",
+            self.test()
+        )
+    }
+
             }
             (None, _) => "the service does not take the key".to_owned(),
         }

@@ -155,7 +155,14 @@ impl Exchange {
         }
         let patience = self.settings.first_byte_timeout.get();
         let sent = timeout(patience, request.header(ACCEPT, accept).headers(headers).send()).await;
-        sent.map_err(|_| no_first_byte(patience))?.map_err(errors::from_transport)
+        sent.map_err(|_| no_first_byte(patience))?.map_err(|error| {
+            let is_here =
+                self.settings.proxy.is_none() && Url::parse(&self.base).is_ok_and(|url| is_local(&url));
+            let nobody_listens = is_here && errors::is_refused(&error);
+            let error = errors::from_transport(error);
+            // On this machine that is no passing trouble of a network: somebody has to start the server.
+            LlmError { retryable: error.retryable && !nobody_listens, ..error }
+        })
     }
 }
 
