@@ -17,9 +17,7 @@ use amplifier_protocol::mount_plan::{MountPlan, PlanError, PlanForm};
 pub use history::{ReadHistory, ViewsUse, read_history};
 pub use metadata::{Metadata, Progress, TITLE_CHARS};
 pub(crate) use views::update_views_to;
-pub use views::{
-    Views, are_damaged, check_journal, metadata_now, metadata_of, rebuild_views, update_views,
-};
+pub use views::{Views, are_damaged, check_journal, metadata_now, metadata_of, rebuild_views, update_views};
 
 use crate::files::{Durability, FileError, create_private_dir, write_atomic};
 use crate::journal::JournalFileError;

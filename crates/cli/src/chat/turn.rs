@@ -197,12 +197,7 @@ impl Chat {
     }
 
     /// How the turn ended, and what it took.
-    fn conclude(
-        &mut self,
-        result: &Result<String, ExecuteError>,
-        stopped: Option<Stop>,
-        before: Spent,
-    ) {
+    fn conclude(&mut self, result: &Result<String, ExecuteError>, stopped: Option<Stop>, before: Spent) {
         let outcome = Outcome::of(Some(result), &self.seat.opened.session, &self.seat.turns);
         self.exit = Exit::of(outcome, stopped);
         if self.exit != Exit::Success && self.screen.face() == Face::Full {

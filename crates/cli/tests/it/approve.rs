@@ -260,7 +260,8 @@ fn at_a_terminal_the_person_is_asked_with_the_exact_command() {
 
 #[test]
 fn what_a_scheduler_refuses_does_not_run_and_the_model_is_told_why() {
-    let writes = json!({"tool_calls": [{"name": "write_file", "arguments": {"file_path": "a.txt", "content": "x"}}]});
+    let writes =
+        json!({"tool_calls": [{"name": "write_file", "arguments": {"file_path": "a.txt", "content": "x"}}]});
     let nowhere = json!({"tool_calls": [{"name": "nowhere", "arguments": {}}]});
     let too_dear = ("hooks-scheduler-cost-aware", json!({"max_cost": 0.5}), writes, "do without it");
     let unknown = ("hooks-scheduler-heuristic", json!({}), nowhere, "is not available; use one of");
@@ -282,6 +283,9 @@ fn what_a_scheduler_refuses_does_not_run_and_the_model_is_told_why() {
         // By what it gathers, before anything is chosen.
         assert_eq!(denied[0]["hook"], json!("scheduler"), "{denied}");
         let transcript = read(&desk.sessions()[0].join("transcript.jsonl"));
-        assert!(transcript.contains("Denied by hook: ") && transcript.contains(why), "{module}: {transcript}");
+        assert!(
+            transcript.contains("Denied by hook: ") && transcript.contains(why),
+            "{module}: {transcript}"
+        );
     }
 }

@@ -5,13 +5,18 @@ use serde_json::{Value, json};
 use crate::chat::{WIDE, desk, open};
 use crate::desk::{Desk, read};
 
-/// A desk whose model hands a task to `scout`, which reads a file and takes its time to answer.
+/// A desk whose model hands a task to `scout`, which reads a file and answers.
 fn with_scout() -> Desk {
-    let task = json!({"tool_calls": [{"name": "task", "input": {"agent": "scout", "instruction": "look at a.txt"}}]});
     let looks = json!([
         {"tool_calls": [{"name": "read_file", "input": {"file_path": "a.txt"}}]},
-        {"text": "It says one.", "delay_ms": 1_500},
+        {"text": "It says one."},
     ]);
+    with_scout_that(&looks)
+}
+
+/// A desk whose model hands a task to a `scout` that does this.
+fn with_scout_that(looks: &Value) -> Desk {
+    let task = json!({"tool_calls": [{"name": "task", "input": {"agent": "scout", "instruction": "look at a.txt"}}]});
     let scout = json!({
         "description": "Looks around.",
         "providers": [{"module": "provider-mock", "config": {"responses": looks}}],
@@ -19,7 +24,7 @@ fn with_scout() -> Desk {
     let usage = json!({"input_tokens": 1200, "output_tokens": 30, "cost_usd": "0.01"});
     let mut first = task;
     first["usage"] = usage;
-    let tools = json!([{"module": "tool-filesystem"}, {"module": "tool-task"}]);
+    let tools = json!([{"module": "tool-filesystem"}, {"module": "tool-bash", "config": {"require_approval": "never"}}, {"module": "tool-task"}]);
     let desk =
         desk(json!([first, "The scout is back."]), json!({"tools": tools, "agents": {"scout": scout}}));
     desk.file("a.txt", "one\n");
@@ -37,7 +42,13 @@ fn asked(desk: &Desk) -> Vec<String> {
 
 #[test]
 fn what_an_agent_does_is_seen_below_the_call_that_started_it() {
-    let desk = with_scout();
+    // It works until it is let go, however long a busy machine takes to draw that.
+    let waits = "until [ -e go.txt ]; do sleep 0.05; done";
+    let desk = with_scout_that(&json!([
+        {"tool_calls": [{"name": "read_file", "input": {"file_path": "a.txt"}}]},
+        {"tool_calls": [{"name": "bash", "input": {"command": waits}}]},
+        {"text": "It says one."},
+    ]));
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
     // While it works, with what was spent so far. A screen may be seen when half of it is drawn, so both are waited for.
@@ -48,6 +59,7 @@ fn what_an_agent_does_is_seen_below_the_call_that_started_it() {
     let at = lines.iter().position(|line| line.contains("read_file  a.txt")).unwrap();
     assert!(lines[at - 1].contains("task  scout") && !screen.contains("is back"), "{screen}");
     // And when it is done.
+    desk.file("go.txt", "");
     let screen = terminal.sees("The scout is back.");
     let lines: Vec<&str> = screen.lines().collect();
     let at = lines.iter().position(|line| line.starts_with("✓ task  scout")).unwrap();
@@ -100,9 +112,7 @@ fn an_agent_that_cannot_be_asked_is_told() {
 
 /// A desk whose model hands a task to an agent that wants to write; both tell what they used.
 fn with_writer() -> Desk {
-    let usage = |sent: u64, received: u64, cost: &str| {
-        json!({"input_tokens": sent, "output_tokens": received, "cost_usd": cost})
-    };
+    let usage = |sent: u64, received: u64, cost: &str| json!({"input_tokens": sent, "output_tokens": received, "cost_usd": cost});
     let writes = json!([
         {"tool_calls": [{"name": "write_file", "input": {"file_path": "b.txt", "content": "x"}}],
          "usage": usage(200, 20, "0.02")},
