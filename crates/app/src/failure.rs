@@ -17,7 +17,7 @@ use amplifier_protocol::usage::Usd;
 use serde_json::Value;
 use url::Url;
 
-use crate::env::{Environment, OLLAMA_HOST};
+use crate::env::{AMPLIFIER_RECORD, AMPLIFIER_REPLAY, Environment, OLLAMA_HOST};
 use crate::open::OpenSession;
 use crate::settings::{Configured, Settings};
 use crate::{catalog, connect};
@@ -62,7 +62,16 @@ pub fn describe(error: &ExecuteError, opened: &OpenSession, doors: &Doors, front
     match error {
         ExecuteError::Turn(TurnError::Model(error)) => {
             let asked = Asked::find(error, opened, doors);
-            Failure { message: asked.message(error), hint: asked.hint(error, id, front) }
+            let recording = opened.environment().get(AMPLIFIER_REPLAY).filter(|folder| !folder.is_empty());
+            let hint = match (error.kind, recording) {
+                // Nothing else is out of order: nobody but the recording was asked.
+                (Kind::Configuration, Some(folder)) => Some(format!(
+                    "the answers come from `{folder}` (`{AMPLIFIER_REPLAY}`); `{AMPLIFIER_RECORD}` with an empty folder records \
+                     them anew"
+                )),
+                _ => asked.hint(error, id, front),
+            };
+            Failure { message: asked.message(error), hint }
         }
         ExecuteError::Turn(TurnError::Limit(reached)) => plain(Some(limits(reached, id, front))),
         ExecuteError::NoProviders { .. } => plain(Some(nobody_to_ask(opened))),
@@ -241,6 +250,8 @@ impl<'a> Asked<'a> {
                 format!("the account has nothing left; look at its billing page, {}", later("then"))
             }
             Kind::ProviderUnavailable => later("the service has trouble of its own; later"),
+            // What is on this machine is not asked again when nobody listens there.
+            Kind::Network if !error.retryable => self.start(),
             Kind::Network => {
                 let place = self.place().unwrap_or_else(|| "its place".to_owned());
                 format!(
@@ -250,8 +261,6 @@ impl<'a> Asked<'a> {
             }
             Kind::Timeout => later("`timeout` in the provider's config waits longer;"),
             Kind::Stream => later("the answer was not kept;"),
-            // What is on this machine is not asked again when nobody listens there.
-            Kind::Network if !error.retryable => self.start(),
             Kind::ContextLength => too_long(id, front),
             Kind::ContentFilter => "the service does not answer this; ask in other words".to_owned(),
             Kind::Configuration => format!("{} tries it, {} sets it up anew", self.test(), self.change("")),
@@ -259,15 +268,6 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Where the key comes from.
-    fn key(&self) -> String {
-        let written = self.spec.and_then(|spec| spec.config.get("api_key")).is_some();
-        let variables = self.provider.map(|(_, info)| info.credential_env_vars.as_slice());
-        match (&self.variable, variables) {
-            (Some(variable), _) => format!("the key comes from `{variable}`"),
-            (None, _) if written => "the key stands as `api_key` in the provider's config".to_owned(),
-            (None, Some([first, ..])) => {
-                format!("it has no key; `{first}` or `api_key` in its config gives one")
     /// How a server of this machine is started, or another is named.
     fn start(&self) -> String {
         let place = self.place().unwrap_or_else(|| "its place".to_owned());
@@ -285,6 +285,15 @@ impl<'a> Asked<'a> {
         )
     }
 
+    /// Where the key comes from.
+    fn key(&self) -> String {
+        let written = self.spec.and_then(|spec| spec.config.get("api_key")).is_some();
+        let variables = self.provider.map(|(_, info)| info.credential_env_vars.as_slice());
+        match (&self.variable, variables) {
+            (Some(variable), _) => format!("the key comes from `{variable}`"),
+            (None, _) if written => "the key stands as `api_key` in the provider's config".to_owned(),
+            (None, Some([first, ..])) => {
+                format!("it has no key; `{first}` or `api_key` in its config gives one")
             }
             (None, _) => "the service does not take the key".to_owned(),
         }
