@@ -17,7 +17,7 @@ use amplifier_protocol::usage::Usd;
 use serde_json::Value;
 use url::Url;
 
-use crate::env::Environment;
+use crate::env::{AMPLIFIER_RECORD, AMPLIFIER_REPLAY, Environment, OLLAMA_HOST};
 use crate::open::OpenSession;
 use crate::settings::{Configured, Settings};
 use crate::{catalog, connect};
@@ -62,7 +62,16 @@ pub fn describe(error: &ExecuteError, opened: &OpenSession, doors: &Doors, front
     match error {
         ExecuteError::Turn(TurnError::Model(error)) => {
             let asked = Asked::find(error, opened, doors);
-            Failure { message: asked.message(error), hint: asked.hint(error, id, front) }
+            let recording = opened.environment().get(AMPLIFIER_REPLAY).filter(|folder| !folder.is_empty());
+            let hint = match (error.kind, recording) {
+                // Nothing else is out of order: nobody but the recording was asked.
+                (Kind::Configuration, Some(folder)) => Some(format!(
+                    "the answers come from `{folder}` (`{AMPLIFIER_REPLAY}`); `{AMPLIFIER_RECORD}` with an empty folder records \
+                     them anew"
+                )),
+                _ => asked.hint(error, id, front),
+            };
+            Failure { message: asked.message(error), hint }
         }
         ExecuteError::Turn(TurnError::Limit(reached)) => plain(Some(limits(reached, id, front))),
         ExecuteError::NoProviders { .. } => plain(Some(nobody_to_ask(opened))),
@@ -241,6 +250,8 @@ impl<'a> Asked<'a> {
                 format!("the account has nothing left; look at its billing page, {}", later("then"))
             }
             Kind::ProviderUnavailable => later("the service has trouble of its own; later"),
+            // What is on this machine is not asked again when nobody listens there.
+            Kind::Network if !error.retryable => self.start(),
             Kind::Network => {
                 let place = self.place().unwrap_or_else(|| "its place".to_owned());
                 format!(
@@ -255,6 +266,23 @@ impl<'a> Asked<'a> {
             Kind::Configuration => format!("{} tries it, {} sets it up anew", self.test(), self.change("")),
             _ => return None,
         })
+    }
+
+    /// How a server of this machine is started, or another is named.
+    fn start(&self) -> String {
+        let place = self.place().unwrap_or_else(|| "its place".to_owned());
+        let own = self.spec.is_some_and(|spec| spec.config.contains_key("base_url"));
+        let (start, named) = match self.provider.map(|(_, info)| info.id.as_str()) {
+            Some("ollama") if !own => {
+                ("start it with `ollama serve`", format!("`{OLLAMA_HOST}` or `base_url`"))
+            }
+            Some("ollama") => ("start it with `ollama serve`", "`base_url`".to_owned()),
+            _ => ("start the server", "`base_url`".to_owned()),
+        };
+        format!(
+            "nobody listens at {place}: {start}, or name another place with {named}; {} tries it",
+            self.test()
+        )
     }
 
     /// Where the key comes from.

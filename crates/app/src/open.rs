@@ -19,6 +19,7 @@ use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
+use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::usage::Usd;
 use amplifier_sources::fetch::{Base, FetchContext};
 use amplifier_sources::lock::BundleLock;
@@ -340,20 +341,33 @@ pub struct Keeps {
 }
 
 impl OpenSession {
-    /// What the session and its sub-sessions cost since it was opened; nothing when nobody told a price.
-    pub fn cost_of_run(&self) -> Option<Usd> {
+    /// What the session and its sub-sessions spent since it was opened.
+    pub fn spent_in_run(&self) -> Amounts {
         let statement = self.session.coordinator().ledger().statement();
-        let earlier = statement.by_spender.get(EARLIER).map_or(0, |spent| spent.cost_nanos);
-        let spent = statement.total.cost_nanos.saturating_sub(earlier);
-        let told = self.session.status().cost_usd.is_some() || spent > 0;
-        told.then(|| Usd::from_nanos(spent))
+        let earlier = statement.by_spender.get(EARLIER).copied().unwrap_or_default();
+        // A tool call is begun before it has cost anything.
+        let begun = Amounts { tool_calls: statement.reserved.tool_calls, ..Amounts::default() };
+        statement.total.minus(&earlier).plus(&begun)
     }
 
-    /// What the session and its sub-sessions cost, in earlier runs too; nothing when nobody told a price.
+    /// What the session and its sub-sessions spent, in earlier runs too.
+    pub fn spent(&self) -> Amounts {
+        self.session.coordinator().ledger().total()
+    }
+
+    /// The money in that; nothing when nobody told a price.
+    pub fn cost_of_run(&self) -> Option<Usd> {
+        self.price(&self.spent_in_run())
+    }
+
+    /// The same for all runs.
     pub fn cost(&self) -> Option<Usd> {
-        let total = self.session.coordinator().ledger().statement().total.cost_nanos;
-        let told = self.session.status().cost_usd.is_some() || total > 0;
-        told.then(|| Usd::from_nanos(total))
+        self.price(&self.spent())
+    }
+
+    fn price(&self, spent: &Amounts) -> Option<Usd> {
+        let told = self.session.status().cost_usd.is_some() || spent.cost_nanos > 0;
+        told.then(|| Usd::from_nanos(spent.cost_nanos))
     }
 
     /// What the session has beside its plan, for whoever leaves it and may have to come back.

@@ -11,6 +11,7 @@ use amplifier_protocol::message::{Message, Role};
 use amplifier_protocol::record::{Record, RecordBody};
 use amplifier_protocol::run::DeniedCall;
 use amplifier_protocol::status::SessionState;
+use serde_json::Value;
 
 use crate::denial::Denial;
 use crate::journal::RecordReader;
@@ -20,7 +21,7 @@ use crate::store::{StoreError, read_history};
 
 /// Keeps what records tell about the turn that runs.
 #[derive(Default)]
-pub struct TurnWatch(Mutex<Seen>);
+pub struct TurnWatch(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
@@ -47,8 +48,12 @@ impl TurnWatch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl RecordTap for TurnWatch {
@@ -68,15 +73,49 @@ impl RecordTap for TurnWatch {
                 let reason = data.get("finish_reason").and_then(|reason| reason.as_str());
                 seen.finish_reason = reason.map(str::to_owned);
             }
-            HookDenied::NAME => seen.denied.extend(Denial::read(data).map(|Denial(denied)| DeniedCall {
-                tool_name: denied.tool_name,
-                arguments: denied.tool_input,
-                hook: denied.hook,
-                reason: denied.reason,
-            })),
+            HookDenied::NAME => seen.denied.extend(denied(data)),
             _ => {}
         }
     }
+
+    fn child(&self, id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(AgentWatch { session: id.clone(), seen: Arc::clone(&self.0) }))
+    }
+}
+
+/// Keeps what an agent, or one that it started, was not allowed during the turn. How its own turns end is no matter of this
+/// one.
+struct AgentWatch {
+    session: SessionId,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl RecordTap for AgentWatch {
+    fn record(&self, record: &Record) {
+        let RecordBody::Event { name, data } = &record.body else { return };
+        if name.as_str() == HookDenied::NAME {
+            let (agent, agent_session_id) =
+                (self.session.agent().map(str::to_owned), Some(self.session.clone()));
+            let of_agent = denied(data).map(|denied| DeniedCall { agent, agent_session_id, ..denied });
+            lock(&self.seen).denied.extend(of_agent);
+        }
+    }
+
+    fn child(&self, id: &SessionId) -> Option<Arc<dyn RecordTap>> {
+        Some(Arc::new(Self { session: id.clone(), seen: Arc::clone(&self.seen) }))
+    }
+}
+
+fn denied(data: &Value) -> Option<DeniedCall> {
+    let Denial(denied) = Denial::read(data)?;
+    Some(DeniedCall {
+        tool_name: denied.tool_name,
+        arguments: denied.tool_input,
+        hook: denied.hook,
+        reason: denied.reason,
+        agent: None,
+        agent_session_id: None,
+    })
 }
 
 /// What a turn came to.
@@ -152,7 +191,7 @@ mod tests {
     use super::*;
     use amplifier_protocol::ids::EventName;
     use amplifier_protocol::time::Timestamp;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn event(turn: u64, name: &str, data: Value) -> Record {
         let name: EventName = name.parse().unwrap();

@@ -1,7 +1,8 @@
 //! Finds the profiles of a collection and copies each to `share/profiles/<collection>/<profile>/profile.md`.
 //!
 //! A profile is `profile.md` or `<name>/<name>.md` at any depth, or any Markdown file directly in the collection or in its
-//! `profiles/`. Its name is the one in its head. Other Markdown is left alone; a profile with mistakes is told and left out.
+//! `profiles/`. Its name is the one in its head. Other Markdown is left alone; a profile with mistakes is told and left out,
+//! and one that was there without them before stays as it was.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub struct Extracted {
 pub struct Skipped {
     pub path: PathBuf,
     pub reason: ProfileError,
+    /// The profile that this file held before; it stays as it was then.
+    pub kept: Option<ProfileId>,
 }
 
 /// Copies the profiles of a fetched collection to `share/`, and keeps where they came from.
@@ -49,15 +52,21 @@ pub(crate) fn extract(
     mut record: CollectionRecord,
 ) -> Result<Extracted, ProfileError> {
     let mut extracted = Extracted::default();
+    let before = CollectionRecord::read(share, collection).map(|before| before.profiles).unwrap_or_default();
+    let mut kept = IndexMap::new();
     let mut found: IndexMap<ShareName, (PathBuf, Vec<u8>)> = IndexMap::new();
     for path in candidates(real, collection)? {
         let within = below(&path, tree);
         let home = Arc::new(record.home(&within, &path));
         let file = match read(&path, &home) {
             Ok(file) => file,
-            Err(error) if is_something_else(&error) && !is_named_profile(&path) => continue,
             Err(reason) => {
-                extracted.skipped.push(Skipped { path, reason });
+                let held = held_in(&within, &before, share, collection)?;
+                if held.is_none() && is_something_else(&reason) && !is_named_profile(&path) {
+                    continue;
+                }
+                kept.extend(held.iter().map(|id| (id.profile.clone(), within.clone())));
+                extracted.skipped.push(Skipped { path, reason, kept: held });
                 continue;
             }
         };
@@ -71,7 +80,12 @@ pub(crate) fn extract(
     }
     let context = real.join("context");
     record.context = context.is_dir().then(|| below(&context, tree));
-    let before = CollectionRecord::read(share, collection);
+    for skipped in &mut extracted.skipped {
+        // What another file holds now is not kept from before.
+        skipped.kept = skipped.kept.take().filter(|id| !found.contains_key(&id.profile));
+    }
+    kept.retain(|name, _| !found.contains_key(name));
+    record.profiles.extend(kept.iter().map(|(name, within)| (name.to_string(), within.clone())));
     for (profile, (_, bytes)) in found {
         let id = ProfileId { collection: collection.clone(), profile };
         let to = share.profile_dir(&id).join("profile.md");
@@ -80,15 +94,27 @@ pub(crate) fn extract(
         }
         extracted.profiles.push(id);
     }
-    for gone in before.into_iter().flat_map(|before| before.profiles.into_keys()) {
+    for gone in before.into_keys() {
         let id = ProfileId { collection: collection.clone(), profile: gone.parse()? };
-        if !extracted.profiles.contains(&id) {
+        if !extracted.profiles.contains(&id) && !kept.contains_key(&id.profile) {
             remove(&share.profile_dir(&id))?;
             extracted.removed.push(id);
         }
     }
     record.write(share, collection)?;
     Ok(extracted)
+}
+
+/// The profile that a file held before, if it is still there.
+fn held_in(
+    within: &str,
+    before: &IndexMap<String, String>,
+    share: &Share,
+    collection: &ShareName,
+) -> Result<Option<ProfileId>, ProfileError> {
+    let Some((name, _)) = before.iter().find(|(_, file)| *file == within) else { return Ok(None) };
+    let id = ProfileId { collection: collection.clone(), profile: name.parse()? };
+    Ok(share.profile_dir(&id).join("profile.md").is_file().then_some(id))
 }
 
 fn read(path: &Path, home: &Arc<amplifier_bundle::home::Home>) -> Result<ProfileFile, ProfileError> {

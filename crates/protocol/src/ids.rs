@@ -163,6 +163,14 @@ impl SessionId {
         let parent = self.as_str().get(..MAX_NAME_BYTES - 9).unwrap_or(self.as_str());
         Self::shared(&format!("{parent}-{suffix}"))
     }
+
+    /// The agent that a child's id ends with: `<child>_<agent>`.
+    pub fn agent(&self) -> Option<&str> {
+        let (child, agent) = self.as_str().rsplit_once('_')?;
+        let (_, digits) = child.rsplit_once('-')?;
+        let is_child = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (is_child && !agent.is_empty()).then_some(agent)
+    }
 }
 
 /// An id that nobody else has. A time before 1970 counts as 1970: there is none by an earlier one.
@@ -301,6 +309,16 @@ mod tests {
         assert!(first < at(now + 1) && at(now + 1) < at(now + 1_000) && at(-1) < first);
         assert_ne!(first, at(now));
         assert!(first.child().as_str().starts_with(first.as_str()));
+    }
+
+    #[test]
+    fn the_agent_of_a_child_is_read_off_its_id() {
+        let agent = |id: &str| id.parse::<SessionId>().unwrap().agent().map(str::to_owned);
+        let child = SessionId::generate(Timestamp::default()).child();
+        let below = format!("{child}_code-reviewer-01234567_scout");
+        assert_eq!(agent(&format!("{child}_code-reviewer")).as_deref(), Some("code-reviewer"));
+        assert_eq!(agent(&below).as_deref(), Some("scout"));
+        assert_eq!((agent(child.as_str()), agent("my_session"), agent("a-b_c")), (None, None, None));
     }
 
     #[test]

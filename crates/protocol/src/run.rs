@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::event::EVENTS;
 use crate::ids::SessionId;
 use crate::record::Record;
+use crate::spend::Amounts;
 use crate::usage::Usd;
 
 /// How a run ended.
@@ -57,15 +58,15 @@ pub struct RunResult {
     pub session_id: Option<SessionId>,
     /// Which turn of the session this was.
     pub turn: u64,
-    /// Tokens of the session's model calls in this run.
+    /// Tokens of the model calls of this run and its agents.
     pub usage: RunUsage,
     /// What this run and its agents cost; null when nobody told a price, which is not the same as free.
     pub cost_usd: Option<Usd>,
     /// The same for all runs of the session, this one among them.
     pub session: Option<RunTotals>,
-    /// Tool calls begun.
+    /// Tool calls begun, those of agents among them.
     pub tool_calls: u64,
-    /// What was not allowed, by a hook, a rule or who was asked.
+    /// What was not allowed, by a hook, a rule or who was asked, here or in an agent.
     pub denied: Vec<DeniedCall>,
     /// The hash of the plan the session was opened with.
     pub plan_hash: Option<String>,
@@ -117,9 +118,9 @@ pub struct RunPlace {
 /// What a session came to in all its runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunTotals {
-    /// Tokens of the session's model calls.
+    /// Tokens of the model calls of the session and its agents.
     pub usage: RunUsage,
-    /// What they and their agents cost; null when nobody told a price.
+    /// What they cost; null when nobody told a price.
     pub cost_usd: Option<Usd>,
 }
 
@@ -130,6 +131,13 @@ pub struct RunUsage {
     pub input_tokens: u64,
     /// Tokens received.
     pub output_tokens: u64,
+}
+
+impl RunUsage {
+    /// The tokens among what was spent.
+    pub fn of(spent: &Amounts) -> Self {
+        Self { input_tokens: spent.input_tokens, output_tokens: spent.output_tokens }
+    }
 }
 
 /// Something that was not allowed.
@@ -143,6 +151,10 @@ pub struct DeniedCall {
     pub hook: String,
     /// Why.
     pub reason: String,
+    /// The agent that wanted it; null for the session itself.
+    pub agent: Option<String>,
+    /// The session of that agent.
+    pub agent_session_id: Option<SessionId>,
 }
 
 impl RunResult {

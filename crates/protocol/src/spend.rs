@@ -57,8 +57,12 @@ impl fmt::Display for Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Amounts {
-    /// Tokens of model calls.
+    /// Tokens of model calls: everything that counts against a limit.
     pub tokens: u64,
+    /// Of them, those that were sent.
+    pub input_tokens: u64,
+    /// Of them, those that were received.
+    pub output_tokens: u64,
     /// Billionths of a US dollar.
     pub cost_nanos: u64,
     /// Model calls.
@@ -90,6 +94,8 @@ impl Amounts {
     pub fn plus(&self, other: &Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             cost_nanos: self.cost_nanos.saturating_add(other.cost_nanos),
             steps: self.steps.saturating_add(other.steps),
             tool_calls: self.tool_calls.saturating_add(other.tool_calls),
@@ -103,6 +109,8 @@ impl Amounts {
     pub fn minus(&self, other: &Self) -> Self {
         Self {
             tokens: self.tokens.saturating_sub(other.tokens),
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
             cost_nanos: self.cost_nanos.saturating_sub(other.cost_nanos),
             steps: self.steps.saturating_sub(other.steps),
             tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
@@ -114,8 +122,10 @@ impl Amounts {
     /// What one finished model call spent.
     pub fn of_model_call(usage: Option<&Usage>) -> Self {
         let tokens = usage.map_or(0, Usage::billed_tokens);
+        let (input_tokens, output_tokens) =
+            usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
         let cost_nanos = usage.and_then(|usage| usage.cost_usd).map_or(0, Usd::as_nanos);
-        Self { tokens, cost_nanos, steps: 1, ..Self::default() }
+        Self { tokens, input_tokens, output_tokens, cost_nanos, steps: 1, ..Self::default() }
     }
 }
 

@@ -8,10 +8,8 @@ use amplifier_protocol::event::{
 };
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::{Message, Messages, Role};
-use amplifier_protocol::record::{CallOutcome, Record, RecordBody};
-use amplifier_protocol::run::RunUsage;
+use amplifier_protocol::record::{Record, RecordBody};
 use amplifier_protocol::status::SessionState;
-use amplifier_protocol::usage::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -71,21 +69,7 @@ pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
             Change::Added(message)
         }
         RecordBody::Messages(messages) => Change::Replaced(messages),
-        RecordBody::CallFinished { outcome: CallOutcome::Answered { result }, .. } => {
-            add_usage(&mut metadata.views.usage, &result);
-            Change::None
-        }
         _ => Change::None,
-    }
-}
-
-fn add_usage(sum: &mut RunUsage, result: &Value) {
-    // Only model calls have a usage; a tool's answer has no such key beside `success`.
-    let usage = result.get("usage").filter(|usage| usage.is_object() && result.get("success").is_none());
-    // What cannot be read was not written by our own types.
-    if let Some(usage) = usage.and_then(|usage| Usage::deserialize(usage).ok()) {
-        sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
-        sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
     }
 }
 

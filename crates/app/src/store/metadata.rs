@@ -67,12 +67,17 @@ impl Metadata {
         (nanos > 0).then(|| Usd::from_nanos(nanos))
     }
 
+    /// Tokens of every model call, those of agents among them, whichever process made it.
+    pub fn usage(&self) -> RunUsage {
+        RunUsage::of(&self.views.spent)
+    }
+
     /// What programs are told of it: all of it but how far the files have come, and what was used.
     pub fn told(&self) -> Value {
         let mut told = serde_json::to_value(self).unwrap_or_default();
         if let Value::Object(told) = &mut told {
             told.shift_remove("views");
-            told.insert("usage".to_owned(), json!(self.views.usage));
+            told.insert("usage".to_owned(), json!(self.usage()));
             told.insert("cost_usd".to_owned(), json!(self.cost()));
         }
         told
@@ -80,7 +85,7 @@ impl Metadata {
 }
 
 /// The version of [`Progress`]. What an older one says is made again.
-pub(super) const PROGRESS_VERSION: u32 = 2;
+pub(super) const PROGRESS_VERSION: u32 = 3;
 
 /// How far the views of a journal have come, and what is needed to go on from there without reading what was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -97,8 +102,6 @@ pub struct Progress {
     pub respelled: bool,
     /// What was spent up to that record.
     pub spent: Amounts,
-    /// Tokens of every model call up to that record, whichever process made it.
-    pub usage: RunUsage,
     /// The record of the model's last message; calls after it may be open.
     pub last_word: u64,
 }

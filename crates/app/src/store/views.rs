@@ -7,7 +7,6 @@
 use std::path::PathBuf;
 
 use amplifier_protocol::record::Record;
-use amplifier_protocol::run::RunUsage;
 
 use super::StoreError;
 use super::fold;
@@ -138,12 +137,6 @@ pub(crate) fn metadata_from(records: impl IntoIterator<Item = Record>) -> Option
     metadata
 }
 
-/// Tokens of every model call of a session, whichever process made it: what the view knows, and the records since. Writes
-/// nothing.
-pub fn usage_of_all(folder: &SessionFolder) -> Result<RunUsage, StoreError> {
-    Ok(folded(folder)?.map(|metadata| metadata.views.usage).unwrap_or_default())
-}
-
 fn folded(folder: &SessionFolder) -> Result<Option<Metadata>, StoreError> {
     let mut metadata = usable(folder)?;
     let from = metadata.as_ref().map_or(1, |known| known.views.seq + 1);
@@ -240,8 +233,8 @@ fn finish(
         journal::settle(folder)?;
     }
     let written = transcript.close()?;
-    let Progress { seq, spent, usage, last_word, .. } = metadata.views;
-    metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, usage, last_word, ..written };
+    let Progress { seq, spent, last_word, .. } = metadata.views;
+    metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, last_word, ..written };
     // Not synced: metadata that a power failure took is made again from the journal.
     metadata::write(folder, &metadata, Durability::Rebuildable)
 }

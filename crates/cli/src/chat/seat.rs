@@ -17,7 +17,6 @@ use amplifier_app::sessions::{Scope, drift};
 use amplifier_app::{CancelToken, DisplayMessage, DisplaySystem, ExecuteError};
 use amplifier_protocol::hook::MessageLevel;
 use amplifier_protocol::ids::SessionId;
-use amplifier_protocol::status::SessionStatus;
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -150,10 +149,6 @@ impl Seat {
 
     pub fn home(&self) -> &Home {
         &self.access().home
-    }
-
-    pub fn status(&self) -> SessionStatus {
-        self.opened.session.status()
     }
 
     /// A turn that failed, in words.

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
 use amplifier_app::failure::Failure;
+use amplifier_app::open::OpenSession;
 use amplifier_app::turns::{self, Outcome};
 use amplifier_app::{CancelLevel, CancelToken, ExecuteError, Prompt, Session, Speaker, TurnError, prompt};
-use amplifier_protocol::status::SessionStatus;
+use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::usage::Usd;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -71,7 +72,7 @@ impl Chat {
     /// Asks the model and shows what comes of it.
     pub(super) async fn turn(&mut self, text: String) -> Next {
         let session = self.seat.opened.session.clone();
-        let before = (session.status(), self.seat.opened.cost());
+        let before = Spent::by(&self.seat.opened);
         let (expanding, cancel) =
             (self.seat.opened.expand(text.clone(), Speaker::Person), CancelToken::new());
         let (text, failed) = match self.stops.unless_stopped(expanding, &cancel).await {
@@ -114,7 +115,7 @@ impl Chat {
         let (mut frames, mut listening) = self.begin_watch();
         let view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
         let session = self.seat.opened.session.clone();
-        let before = (session.status(), self.seat.opened.cost());
+        let before = Spent::by(&self.seat.opened);
         let mut running = Running::new(view, session);
         let result = loop {
             let view = &mut running.view;
@@ -138,7 +139,7 @@ impl Chat {
                 }
                 // Before what happened: however much that is, it is drawn.
                 _ = frames.tick() => {
-                    view.spent = so_far(&before, &(self.seat.status(), self.seat.opened.cost()));
+                    view.spent = so_far(&before, &Spent::by(&self.seat.opened));
                     wish = running.tick(Instant::now());
                 }
                 Some(seen) = self.seat.seen.recv() => view.take(seen),
@@ -196,12 +197,7 @@ impl Chat {
     }
 
     /// How the turn ended, and what it took.
-    fn conclude(
-        &mut self,
-        result: &Result<String, ExecuteError>,
-        stopped: Option<Stop>,
-        before: (SessionStatus, Option<Usd>),
-    ) {
+    fn conclude(&mut self, result: &Result<String, ExecuteError>, stopped: Option<Stop>, before: Spent) {
         let outcome = Outcome::of(Some(result), &self.seat.opened.session, &self.seat.turns);
         let exit = Exit::of(outcome, stopped);
         self.ended(exit);
@@ -227,7 +223,7 @@ impl Chat {
             return self.screen.end_raw();
         }
         // What was stopped before it began took nothing.
-        let now = (self.seat.status(), self.seat.opened.cost());
+        let now = Spent::by(&self.seat.opened);
         if let Some(line) = so_far(&before, &now) {
             self.screen.note(&[Line::new()]);
             self.say(&line, Style::DIM);
@@ -406,32 +402,34 @@ fn told(answer: Answer) -> &'static str {
     }
 }
 
-/// What a turn took up to now; nothing before the first answer of the model.
-fn so_far(before: &(SessionStatus, Option<Usd>), now: &(SessionStatus, Option<Usd>)) -> Option<String> {
-    let told = now.0.total_input_tokens > before.0.total_input_tokens
-        || now.0.total_output_tokens > before.0.total_output_tokens
-        || now.1 > before.1;
-    told.then(|| usage(&before.0, &now.0, before.1, now.1))
+/// What a session and its agents have spent; no cost when nobody told a price.
+#[derive(Clone, Copy)]
+pub(super) struct Spent {
+    amounts: Amounts,
+    cost: Option<Usd>,
 }
 
-/// What a turn took, in one line.
-fn usage(
-    before: &SessionStatus,
-    after: &SessionStatus,
-    cost_before: Option<Usd>,
-    cost: Option<Usd>,
-) -> String {
-    let sent = after.total_input_tokens.saturating_sub(before.total_input_tokens);
-    let received = after.total_output_tokens.saturating_sub(before.total_output_tokens);
+impl Spent {
+    fn by(opened: &OpenSession) -> Self {
+        Self { amounts: opened.spent(), cost: opened.cost() }
+    }
+}
+
+/// What a turn took up to now, in one line; nothing before the first answer of the model.
+fn so_far(before: &Spent, now: &Spent) -> Option<String> {
+    let took = now.amounts.minus(&before.amounts);
+    let (sent, received) = (took.input_tokens, took.output_tokens);
+    if sent == 0 && received == 0 && now.cost <= before.cost {
+        return None;
+    }
     let mut parts = vec![format!("{} in", tokens(sent)), format!("{} out", tokens(received))];
-    if let Some(cost) = cost {
-        let nanos = cost.as_nanos().saturating_sub(cost_before.map(Usd::as_nanos).unwrap_or_default());
-        parts.push(dollars(nanos));
-        if nanos != cost.as_nanos() {
+    if let Some(cost) = now.cost {
+        parts.push(dollars(took.cost_nanos));
+        if took.cost_nanos != cost.as_nanos() {
             parts.push(format!("{} in all", dollars(cost.as_nanos())));
         }
     }
-    parts.join(" · ")
+    Some(parts.join(" · "))
 }
 
 /// A number of tokens in the fewest words.

@@ -116,11 +116,17 @@ fn told(reports: &[SyncReport]) -> Exit {
             refuse_error(error);
         }
         for skipped in &report.skipped {
-            render::note(&format!(
-                "warning: `{}` is left out: {}",
-                name_of(&skipped.path),
-                skipped.reason.chain()
-            ));
+            match &skipped.kept {
+                Some(id) => {
+                    refuse_error(&skipped.reason);
+                    render::note(&format!("note: `{id}` stays as it was before"));
+                }
+                None => render::note(&format!(
+                    "warning: `{}` is left out: {}",
+                    name_of(&skipped.path),
+                    skipped.reason.chain()
+                )),
+            }
         }
         for id in &report.removed {
             render::note(&format!("note: `{id}` is no longer in its collection and was removed"));
@@ -141,8 +147,10 @@ fn name_of(path: &Path) -> String {
 }
 
 fn exit_of(reports: &[SyncReport]) -> Exit {
-    let is_well =
-        |report: &SyncReport| !matches!(report.status, SyncStatus::Error(_)) && report.failed.is_empty();
+    let is_well = |report: &SyncReport| {
+        let stays = report.skipped.iter().any(|skipped| skipped.kept.is_some());
+        !matches!(report.status, SyncStatus::Error(_)) && report.failed.is_empty() && !stays
+    };
     if reports.iter().all(is_well) { Exit::Success } else { Exit::Failure }
 }
 
@@ -154,10 +162,10 @@ fn row(report: &SyncReport) -> Value {
     let ids = |ids: &[profiles::ProfileId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     let failed =
         report.failed.iter().map(|(id, error)| json!({"profile": id.to_string(), "error": error.chain()}));
-    let skipped = report
-        .skipped
-        .iter()
-        .map(|found| json!({"file": spelling::told(&found.path), "reason": found.reason.chain()}));
+    let skipped = report.skipped.iter().map(|found| {
+        let kept = found.kept.as_ref().map(ToString::to_string);
+        json!({"file": spelling::told(&found.path), "reason": found.reason.chain(), "kept": kept})
+    });
     json!({
         "name": report.collection.as_str(),
         "status": report.status.as_str(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Ran, git_variables};
+use crate::desk::{Desk, Ran, git_variables, read};
 use crate::provider::with;
 
 /// A plan in which the model calls one tool and then says what it was told.
@@ -256,4 +256,36 @@ fn at_a_terminal_the_person_is_asked_with_the_exact_command() {
     let again = at_a_terminal(&desk, "", &args);
     assert_eq!((again.code, wrote(&desk)), (0, true), "{}", again.seen());
     assert!(!again.stdout.contains("[y] once"), "{}", again.stdout);
+}
+
+#[test]
+fn what_a_scheduler_refuses_does_not_run_and_the_model_is_told_why() {
+    let writes =
+        json!({"tool_calls": [{"name": "write_file", "arguments": {"file_path": "a.txt", "content": "x"}}]});
+    let nowhere = json!({"tool_calls": [{"name": "nowhere", "arguments": {}}]});
+    let too_dear = ("hooks-scheduler-cost-aware", json!({"max_cost": 0.5}), writes, "do without it");
+    let unknown = ("hooks-scheduler-heuristic", json!({}), nowhere, "is not available; use one of");
+    for (module, config, call, why) in [too_dear, unknown] {
+        let desk = Desk::new();
+        desk.plan(
+            "plan.json",
+            &json!({
+                "session": {"orchestrator": "loop-events", "context": "context-simple"},
+                "providers": [{"module": "provider-mock", "config": {"responses": [call, "done"]}}],
+                "tools": [{"module": "tool-filesystem"}],
+                "hooks": [{"module": module, "config": config}],
+            }),
+        );
+        let ran = desk.amplifier(&["run", "--output", "json", "--plan", "plan.json", "go"]);
+        assert_eq!((ran.code, desk.work().join("a.txt").exists()), (0, false), "{}", ran.seen());
+        let denied = ran.json()["denied"].clone();
+        assert_eq!(denied.as_array().unwrap().len(), 1, "{module}: {denied}");
+        // By what it gathers, before anything is chosen.
+        assert_eq!(denied[0]["hook"], json!("scheduler"), "{denied}");
+        let transcript = read(&desk.sessions()[0].join("transcript.jsonl"));
+        assert!(
+            transcript.contains("Denied by hook: ") && transcript.contains(why),
+            "{module}: {transcript}"
+        );
+    }
 }

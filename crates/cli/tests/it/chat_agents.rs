@@ -5,13 +5,18 @@ use serde_json::{Value, json};
 use crate::chat::{WIDE, desk, open};
 use crate::desk::{Desk, read};
 
-/// A desk whose model hands a task to `scout`, which reads a file and takes its time to answer.
+/// A desk whose model hands a task to `scout`, which reads a file and answers.
 fn with_scout() -> Desk {
-    let task = json!({"tool_calls": [{"name": "task", "input": {"agent": "scout", "instruction": "look at a.txt"}}]});
     let looks = json!([
         {"tool_calls": [{"name": "read_file", "input": {"file_path": "a.txt"}}]},
-        {"text": "It says one.", "delay_ms": 1_500},
+        {"text": "It says one."},
     ]);
+    with_scout_that(&looks)
+}
+
+/// A desk whose model hands a task to a `scout` that does this.
+fn with_scout_that(looks: &Value) -> Desk {
+    let task = json!({"tool_calls": [{"name": "task", "input": {"agent": "scout", "instruction": "look at a.txt"}}]});
     let scout = json!({
         "description": "Looks around.",
         "providers": [{"module": "provider-mock", "config": {"responses": looks}}],
@@ -19,7 +24,7 @@ fn with_scout() -> Desk {
     let usage = json!({"input_tokens": 1200, "output_tokens": 30, "cost_usd": "0.01"});
     let mut first = task;
     first["usage"] = usage;
-    let tools = json!([{"module": "tool-filesystem"}, {"module": "tool-task"}]);
+    let tools = json!([{"module": "tool-filesystem"}, {"module": "tool-bash", "config": {"require_approval": "never"}}, {"module": "tool-task"}]);
     let desk =
         desk(json!([first, "The scout is back."]), json!({"tools": tools, "agents": {"scout": scout}}));
     desk.file("a.txt", "one\n");
@@ -37,7 +42,13 @@ fn asked(desk: &Desk) -> Vec<String> {
 
 #[test]
 fn what_an_agent_does_is_seen_below_the_call_that_started_it() {
-    let desk = with_scout();
+    // It works until it is let go, however long a busy machine takes to draw that.
+    let waits = "until [ -e go.txt ]; do sleep 0.05; done";
+    let desk = with_scout_that(&json!([
+        {"tool_calls": [{"name": "read_file", "input": {"file_path": "a.txt"}}]},
+        {"tool_calls": [{"name": "bash", "input": {"command": waits}}]},
+        {"text": "It says one."},
+    ]));
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
     // While it works, with what was spent so far. A screen may be seen when half of it is drawn, so both are waited for.
@@ -48,6 +59,7 @@ fn what_an_agent_does_is_seen_below_the_call_that_started_it() {
     let at = lines.iter().position(|line| line.contains("read_file  a.txt")).unwrap();
     assert!(lines[at - 1].contains("task  scout") && !screen.contains("is back"), "{screen}");
     // And when it is done.
+    desk.file("go.txt", "");
     let screen = terminal.sees("The scout is back.");
     let lines: Vec<&str> = screen.lines().collect();
     let at = lines.iter().position(|line| line.starts_with("✓ task  scout")).unwrap();
@@ -96,4 +108,58 @@ fn an_agent_that_cannot_be_asked_is_told() {
     let desk = crate::chat::desk(json!(["x"]), json!({"agents": {"scout": {"description": "Looks."}}}));
     let ran = desk.amplifier(&["run", "--plan", "plan.json", "@agent:scout look"]);
     assert!(ran.stderr.contains("the session has no tool that hands work to agents"), "{}", ran.stderr);
+}
+
+/// A desk whose model hands a task to an agent that wants to write; both tell what they used.
+fn with_writer() -> Desk {
+    let usage = |sent: u64, received: u64, cost: &str| json!({"input_tokens": sent, "output_tokens": received, "cost_usd": cost});
+    let writes = json!([
+        {"tool_calls": [{"name": "write_file", "input": {"file_path": "b.txt", "content": "x"}}],
+         "usage": usage(200, 20, "0.02")},
+        {"text": "I may not.", "usage": usage(300, 30, "0.03")},
+    ]);
+    let writer = json!({
+        "description": "Writes.",
+        "providers": [{"module": "provider-mock", "config": {"responses": writes}}],
+    });
+    let task = json!({
+        "tool_calls": [{"name": "task", "input": {"agent": "writer", "instruction": "write b.txt"}}],
+        "usage": usage(1000, 1, "0.01"),
+    });
+    let tools = json!([{"module": "tool-filesystem"}, {"module": "tool-task"}]);
+    let rules = json!([{"module": "hooks-approval", "config": {"default_action": "deny",
+        "rules": [{"tool": "task", "action": "allow"}]}}]);
+    let answer = json!({"text": "It may not.", "usage": usage(100, 10, "0.04")});
+    desk(json!([task, answer]), json!({"tools": tools, "hooks": rules, "agents": {"writer": writer}}))
+}
+
+#[test]
+fn what_agents_used_and_were_refused_is_part_of_what_a_run_came_to() {
+    let desk = with_writer();
+    let ran = desk.amplifier(&["run", "--output", "json", "--plan", "plan.json", "go"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let told = ran.json();
+    let usage = json!({"input_tokens": 1600, "output_tokens": 61});
+    assert_eq!((&told["usage"], &told["cost_usd"]), (&usage, &json!("0.1")), "{told}");
+    assert_eq!(told["session"], json!({"usage": usage, "cost_usd": "0.1"}), "{told}");
+    assert_eq!(told["tool_calls"], json!(1), "{told}");
+    let denied = &told["denied"];
+    assert_eq!(denied.as_array().unwrap().len(), 1, "{denied}");
+    assert_eq!((&denied[0]["tool_name"], &denied[0]["agent"]), (&json!("write_file"), &json!("writer")));
+    let session = denied[0]["agent_session_id"].as_str().unwrap();
+    assert!(desk.home().join("state/sessions").join(session).is_dir(), "{denied}");
+    let id = told["session_id"].as_str().unwrap();
+
+    // The lists of sessions, and a run that goes on, know it too.
+    let shown = desk.amplifier(&["session", "show", id, "--output", "json"]).json();
+    assert!(shown.to_string().contains(&usage.to_string()), "{shown}");
+    let ran = desk.amplifier(&["run", "--output", "json", "--resume", id, "more"]).json();
+    assert_eq!(ran["session"]["usage"]["input_tokens"], json!(3200), "{ran}");
+    assert_eq!(ran["usage"]["input_tokens"], json!(1600), "{ran}");
+
+    let ran = desk.amplifier(&["run", "--verbose", "--plan", "plan.json", "go"]);
+    assert!(ran.stderr.contains("$0.1, 1 tool call;"), "{}", ran.stderr);
+    let lines = "go\n/status\n/cost\n".as_bytes();
+    let chat = desk.amplifier_with_input(&["--plan", "plan.json"], lines);
+    assert!(chat.stderr.contains("1.6k in, 61 out") && chat.stderr.contains("$0.10"), "{}", chat.stderr);
 }

@@ -72,7 +72,10 @@ fn after_a_resume_the_session_knows_what_it_did() {
         let words = found.unwrap_or_else(|| panic!("{}", ran.stderr)).split_whitespace().collect::<Vec<_>>();
         words.join(" ")
     };
-    assert_eq!([row("turns"), row("tool calls"), row("tokens")], ["turns 2", "tool calls 1", "tokens 5.0k"]);
+    assert_eq!(
+        [row("turns"), row("tool calls"), row("tokens")],
+        ["turns 2", "tool calls 1", "tokens 5.0k in, 50 out"]
+    );
     assert!(ran.stderr.contains("3 model calls") && ran.stderr.contains("1 tool call\n"), "{}", ran.stderr);
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(unix)]
+use amplifier_testing::block_until;
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
@@ -127,4 +129,38 @@ fn two_hundred_kills_lose_nothing_that_was_said_and_the_turn_goes_on() {
 #[test]
 fn two_hundred_kills_leave_the_file_of_the_persistent_context_whole() {
     survives("context-persistent", 11);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_killed_process_left_in_the_folder_of_temporary_files_goes_with_the_next_command() {
+    let desk = Desk::new();
+    let runs = |name: &str, command: &str| {
+        let call = json!({"name": "bash", "arguments": {"command": command}});
+        let plan = json!({
+            "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+            "providers": [{"module": "provider-mock", "config": {"responses": [{"tool_calls": [call]}, "done"]}}],
+            "tools": [{"module": "tool-bash", "config": {"require_approval": "never"}}],
+        });
+        desk.plan(name, &plan);
+        let mut run = desk.command(&["run", "--plan", name, "go"]);
+        run.env("TMPDIR", desk.path("tmp"));
+        run
+    };
+    std::fs::create_dir(desk.path("tmp")).unwrap();
+    let left = || std::fs::read_dir(desk.path("tmp")).unwrap().count();
+
+    let mut killed =
+        runs("waits.json", "touch begun; until [ -e end ]; do sleep 0.05; done").spawn().unwrap();
+    block_until("the command runs", || desk.work().join("begun").exists());
+    // While somebody works there it is nobody else's to take away.
+    assert!(runs("short.json", "true").status().unwrap().success());
+    assert_eq!(left(), 1);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    // Nobody told the command, and it would wait for ever.
+    desk.file("end", "");
+    assert_eq!(left(), 1);
+    assert!(runs("short.json", "true").status().unwrap().success());
+    assert_eq!(left(), 0);
 }

@@ -82,6 +82,7 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod stall;
 mod steer;
+mod tape;
 mod terminal;
 mod tool;
 mod tour;

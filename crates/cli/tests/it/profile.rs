@@ -184,3 +184,45 @@ fn what_is_wrong_is_told_with_its_line_and_a_cure() {
     let listed = value(&ok(desk.with_git(&["collection", "list", "--output", "json"])));
     assert_eq!(listed["collections"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn a_profile_that_upstream_breaks_stays_as_it_was_and_the_refresh_is_no_success() {
+    let (desk, collection) = desk();
+    ok(desk.with_git(&["collection", "add", "foundation", &collection]));
+    let text = std::fs::read_to_string(desk.path("repos/profiles/base/profile.md")).unwrap();
+    let refresh = |args: &[&str]| desk.with_git(&[&["collection", "sync", "--refresh"], args].concat());
+    let broken = [
+        text.replace("  version: 1.1.0\n", "  version: [1.1.0\n"),
+        text.replace("\n---\n\n@docs", "\n\n@docs"),
+        "# Nothing of a profile any more\n".to_owned(),
+    ];
+    for broken in &broken {
+        desk.commit("profiles", &[("base/profile.md", broken)]);
+        let ran = refresh(&[]);
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert!(ran.stderr.contains("error: ") && ran.stderr.contains("base/profile.md"), "{}", ran.seen());
+        assert!(ran.stderr.contains("note: `foundation/base` stays as it was before"), "{}", ran.seen());
+        let told = value(&refresh(&["--output", "json"]));
+        assert_eq!(told["collections"][0]["skipped"][0]["kept"], json!("foundation/base"), "{told}");
+        assert_eq!(told["collections"][0]["removed"], json!([]), "{told}");
+        let answered = ok(desk.with_git(&["run", "--offline", "--profile", "foundation/base", "hi"]));
+        assert_eq!(answered.stdout, "Hello from the profile\n");
+    }
+    desk.commit("profiles", &[("base/profile.md", &broken[0])]);
+    assert!(
+        refresh(&[]).stderr.contains("base/profile.md:5:14: the YAML is broken"),
+        "{}",
+        refresh(&[]).seen()
+    );
+
+    // Mended, it is taken over; taken away, it is gone.
+    let mended = text.replace("Hello from the profile", "Hello again");
+    desk.commit("profiles", &[("base/profile.md", &mended)]);
+    assert_eq!(ok(refresh(&[])).stdout, "foundation updated: base\n");
+    let answered = ok(desk.with_git(&["run", "--offline", "--profile", "foundation/base", "hi"]));
+    assert_eq!(answered.stdout, "Hello again\n");
+    desk.git("profiles", &["rm", "--quiet", "base/profile.md"]);
+    desk.commit("profiles", &[("README.md", "less\n")]);
+    let ran = ok(refresh(&[]));
+    assert!(ran.stderr.contains("`foundation/base` is no longer in its collection"), "{}", ran.seen());
+}

@@ -93,7 +93,12 @@ fn a_place_where_nobody_listens_is_told_in_one_line_with_its_cause() {
     tells(
         &ran,
         1,
-        &[&named, &format!("  hint: is there a server at {place}? `base_url` names another place; ")],
+        &[
+            &named,
+            &format!(
+                "  hint: nobody listens at {place}: start the server, or name another place with `base_url`; "
+            ),
+        ],
     );
     assert_eq!(ran.stderr.matches("refused").count(), 1, "{}", ran.seen());
     assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.seen());
@@ -163,7 +168,7 @@ fn the_chat_tells_the_same_with_what_can_be_done_there() {
     let ran = whole(Ran::of(child.wait_with_output().unwrap()));
     let named =
         format!("error: `chat-completions` at {place}, model `smol`: cannot be reached: Connection refused");
-    tells(&ran, 1, &[&named, "hint: is there a server at "]);
+    tells(&ran, 1, &[&named, "hint: nobody listens at "]);
     let long = "many words ".repeat(5_000);
     let ran = whole(desk.amplifier_with_input(&["chat", "--plan", "small.json"], long.as_bytes()));
     tells(&ran, 1, &["the conversation needs at least", "hint: `/compact` shortens what was said, `/model`"]);
@@ -388,4 +393,23 @@ async fn an_answer_that_is_cut_off_is_told_to_people_and_to_programs() {
     assert_eq!(ran.stderr.matches("is not whole: the most tokens of an answer").count(), 1, "{}", ran.seen());
     let told = run(&desk, &["--plan", "a.json", "--output", "json", "hi"]).json();
     assert_eq!((&told["answer"], &told["finish_reason"]), (&json!("half of"), &json!("length")), "{told}");
+}
+
+#[test]
+fn a_server_of_this_machine_that_does_not_run_is_told_at_once_with_how_to_start_it() {
+    let desk = Desk::new();
+    desk.plan(
+        "a.json",
+        &json!({
+            "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+            "providers": [{"module": "provider-ollama", "config": {"default_model": "smol"}}],
+        }),
+    );
+    let ran = run(&desk, &["--plan", "a.json", "hi"]);
+    tells(
+        &ran,
+        1,
+        &["Connection refused", "start it with `ollama serve`, or name another place with `OLLAMA_HOST`"],
+    );
+    assert!(!ran.stderr.contains("again"), "nothing is tried again: {}", ran.stderr);
 }

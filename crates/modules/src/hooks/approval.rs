@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, Module, Mounted};
+use amplifier_core::contracts::{Capability, HookEvent, HookFailure, HookHandler, Module, Mounted};
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
+use amplifier_core::redact::redact_text;
 use amplifier_protocol::event::{ApprovalGranted, ToolPre};
 use amplifier_protocol::hook::{ApprovalDefault, HookAction, HookResult, MessageLevel, Question};
 use amplifier_protocol::ids::ModuleId;
@@ -27,13 +28,15 @@ mod memory;
 mod question;
 mod rules;
 
-use self::memory::{Grant, Memory};
+use self::memory::{Expected, Grant, Memory};
 use self::rules::{Action, Call, Defaults, Rule};
 use super::place;
 use crate::table::BuiltIn;
 
 /// How long a question waits unless the plan says otherwise, in seconds.
 const PATIENCE: f64 = 300.0;
+/// Under this name the application takes out the keys that it knows.
+const KEYS_CAPABILITY: &str = "secrets.hide";
 
 /// What "Allow always" means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -141,7 +144,7 @@ impl Gate {
         let mut prompt = question::prompt(call);
         if offers_always {
             prompt.push_str(&question::scope(call));
-            self.memory.expect(prompt.clone(), Grant::of(call));
+            self.memory.expect(prompt.clone(), Expected::of(call));
         }
         let timeout = self.config.default_timeout.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
         HookAction::AskUser(Question {
@@ -152,6 +155,29 @@ impl Gate {
             call: None,
         })
         .into()
+    }
+}
+
+impl Gate {
+    /// Remembers a grant, in the session at once and in the file before this returns.
+    async fn remember(&self, meant: Expected) -> Result<(), String> {
+        self.memory.learn(&meant.grant);
+        let input = match meant.input {
+            Some(input) => Some(self.without_secrets(input).await?),
+            None => None,
+        };
+        self.memory.keep(meant.grant, input).await
+    }
+
+    async fn without_secrets(&self, input: String) -> Result<String, String> {
+        let input = match self.coordinator.capability(KEYS_CAPABILITY) {
+            Some(Capability::Call(hide)) => {
+                let hidden = hide.call(Value::String(input)).await.map_err(|error| error.to_string())?;
+                hidden.as_str().unwrap_or_default().to_owned()
+            }
+            _ => input,
+        };
+        Ok(redact_text(&input).into_owned())
     }
 }
 
@@ -180,14 +206,14 @@ struct Listener(Arc<Gate>);
 impl HookHandler for Listener {
     async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
         let granted: ApprovalGranted = event.read().map_err(|error| HookFailure::new(error.to_string()))?;
-        let Some(grant) = granted.action.as_deref().and_then(|prompt| self.0.memory.take_expected(prompt))
+        let Some(meant) = granted.action.as_deref().and_then(|prompt| self.0.memory.take_expected(prompt))
         else {
             return Ok(HookResult::proceed());
         };
         if !granted.reason.eq_ignore_ascii_case("allow always") {
             return Ok(HookResult::proceed());
         }
-        match self.0.memory.remember(grant).await {
+        match self.0.remember(meant).await {
             Ok(()) => Ok(HookResult::proceed()),
             Err(error) => {
                 let told = format!("allowed for this session only: {error}");
@@ -238,6 +264,7 @@ impl BuiltIn for Approval {
     fn info(&self) -> ModuleInfo {
         self.about("Allows, asks about or denies tool calls by rules, declared effects and parsed commands.")
             .config::<Config>()
+            .uses(KEYS_CAPABILITY)
             .uses("session.working_dir")
             .uses("user.home_dir")
     }

@@ -66,11 +66,12 @@ pub(super) fn selected_tool(event: &HookEvent) -> Option<&str> {
     name("tool_name").or_else(|| name("tool"))
 }
 
-/// Refuses a selection: as a denial for who dispatches, and as data for who gathers.
+/// Refuses a selection: as a denial for who dispatches, and as data, in the words of `tool:selecting`, for who gathers.
 pub(super) fn refuse_tool(tool: &str, reason: String) -> HookResult {
     let data = Map::from_iter([
         ("tool_name".to_owned(), Value::String(tool.to_owned())),
-        ("deny".to_owned(), Value::String(reason.clone())),
+        ("decision".to_owned(), Value::String("deny".to_owned())),
+        ("reason".to_owned(), Value::String(reason.clone())),
     ]);
     HookResult { data: Some(data), ..HookResult::deny(reason) }
 }

@@ -22,6 +22,7 @@ pub(crate) mod policy;
 mod process;
 mod run;
 mod sandbox;
+mod scratch;
 pub(crate) mod shell;
 
 use crate::table::BuiltIn;

@@ -285,12 +285,17 @@ async fn a_redirect_is_not_followed_and_the_key_stays_here() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_a_network_error() {
+async fn nobody_there_is_a_network_error_that_is_tried_again_unless_nobody_is_on_this_machine() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let nobody = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let server = FaultServer::start(vec![]).await;
-    let (error, session) = fails(&server, json!({"base_url": url})).await;
-    assert_eq!(error.kind, Kind::Network, "{error}");
-    assert_eq!(session.recorder().of::<ProviderRetry>().len(), 2);
+    let here = json!({"base_url": format!("{nobody}/v1")});
+    // Whoever is behind a way that is closed now may be there in a moment.
+    let elsewhere = json!({"base_url": "http://service.invalid/v1", "proxy": nobody});
+    for (config, tries) in [(here, 0), (elsewhere, 2)] {
+        let (error, session) = fails(&server, config).await;
+        assert_eq!(error.kind, Kind::Network, "{error}");
+        assert_eq!(session.recorder().of::<ProviderRetry>().len(), tries, "{error}");
+    }
 }

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::hooks_kit::{Desk, call, looping};
+use crate::stage::offer;
 
 /// A hook with one answer.
 pub(crate) struct Denying(pub(crate) HookResult);
@@ -198,6 +199,41 @@ async fn a_yes_for_good_outlives_the_session_and_its_file_cannot_be_written_by_a
         1,
         "a file that cannot be read is told, not taken for empty"
     );
+}
+
+#[tokio::test]
+async fn what_was_allowed_for_good_is_kept_without_secrets_and_files_of_before_still_count() {
+    let desk = Desk::new();
+    let config = json!({"remember": "always", "remember_file": "keep/approvals.json"});
+    let secret = "plain-words-make-a-key";
+    let hide = offer(move |value: Value| {
+        let hidden = value.as_str().unwrap().replace(secret, "[REDACTED]");
+        async move { Ok(json!(hidden)) }
+    });
+    let approval = Arc::new(ScriptedApproval::new([Ok("Allow always".to_owned())]));
+    let builder = tools(desk.with_hook("hooks-approval", config.clone()).await);
+    let session = builder
+        .configure(move |builder| builder.approval(approval).capability("secrets.hide", hide))
+        .open()
+        .await
+        .unwrap();
+    let command = format!("deploy --token {secret}");
+    assert_eq!(verdict(&session, "bash", run(&command)).await, None);
+    session.cleanup().await;
+    let kept = std::fs::read_to_string(desk.path("keep/approvals.json")).unwrap();
+    assert!(kept.contains("deploy --token [REDACTED]") && !kept.contains(secret), "{kept}");
+    let next = gated(&desk, config.clone(), None).await;
+    assert_eq!(verdict(&next, "bash", run(&command)).await, None, "the very command is known");
+    assert!(verdict(&next, "bash", run("deploy --token [REDACTED]")).await.is_some(), "and no other");
+
+    let input = run("make").to_string();
+    desk.write(
+        "keep/approvals.json",
+        &json!({"version": 1, "grants": [{"tool": "bash", "input": input}]}).to_string(),
+    );
+    let next = gated(&desk, config, None).await;
+    assert_eq!(verdict(&next, "bash", run("make")).await, None);
+    assert!(verdict(&next, "bash", run("make all")).await.is_some());
 }
 
 #[tokio::test]

@@ -217,7 +217,8 @@ async fn tool_units_last_for_the_session_and_a_refusal_can_be_gathered() {
     let gathered = hub
         .emit_and_collect(EventName::fixed("tool:selecting"), selecting("a"), Duration::from_secs(1))
         .await;
-    assert!(gathered[0]["deny"].as_str().unwrap().contains("2 of 3"), "{gathered:?}");
+    assert_eq!(gathered[0]["decision"], json!("deny"));
+    assert!(gathered[0]["reason"].as_str().unwrap().contains("2 of 3"), "{gathered:?}");
     let selected = hub.emit_named(EventName::fixed("tool:selected"), selecting("a")).await;
     assert!(selected.denied().unwrap().contains("max_cost"));
 }

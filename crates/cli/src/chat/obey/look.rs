@@ -42,7 +42,7 @@ impl Chat {
             // The kernel counts calls from the opening on; the ledger knows what was before it.
             ("turns", self.turns_of(session.coordinator().turn())),
             ("tool calls", calls_of(&status, spent.tool_calls)),
-            ("tokens", tokens_of(&status, spent.tokens)),
+            ("tokens", format!("{} in, {} out", tokens(spent.input_tokens), tokens(spent.output_tokens))),
         ];
         rows.extend(self.seat.opened.cost().map(|cost| ("cost", dollars(cost.as_nanos()))));
         let failed: Vec<String> = session.report().failed().map(ToString::to_string).collect();
@@ -237,17 +237,6 @@ fn calls_of(status: &SessionStatus, all: u64) -> String {
         (own, failed) if own == all => format!("{own} ({failed} failed)"),
         (0, _) => all.to_string(),
         (own, failed) => format!("{all}, {own} of them here since it was opened ({failed} failed)"),
-    }
-}
-
-/// The tokens of a session, in the same way.
-fn tokens_of(status: &SessionStatus, all: u64) -> String {
-    let (sent, received) = (status.total_input_tokens, status.total_output_tokens);
-    let own = format!("{} in, {} out", tokens(sent), tokens(received));
-    match sent + received {
-        here if here >= all => own,
-        0 => tokens(all),
-        _ => format!("{}, of them {own} here since it was opened", tokens(all)),
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::open::OpenSession;
-use amplifier_app::store::usage_of_all;
 use amplifier_app::telling::time;
 use amplifier_app::turns::{Outcome, TurnWatch};
 use amplifier_app::{ExecuteError, causes};
@@ -88,7 +87,7 @@ impl Ended<'_> {
 
     fn summary(&self, exit: Exit, failure: Option<Failure>) -> RunResult {
         let session = &self.opened.session;
-        let status = session.status();
+        let spent = self.opened.spent_in_run();
         let answered = self.result.and_then(|result| result.as_ref().ok());
         let wrong = if exit == Exit::Success { None } else { self.wrong(failure) };
         let (error, causes, hint, place) = match wrong {
@@ -108,14 +107,14 @@ impl Ended<'_> {
             place,
             finish_reason: self.watch.finish_reason(),
             session_id: self.kept.cloned(),
-            turn: status.turns,
-            usage: RunUsage {
-                input_tokens: status.total_input_tokens,
-                output_tokens: status.total_output_tokens,
-            },
+            turn: session.status().turns,
+            usage: RunUsage::of(&spent),
             cost_usd: self.opened.cost_of_run(),
-            session: self.totals(),
-            tool_calls: status.tool_invocations,
+            session: Some(RunTotals {
+                usage: RunUsage::of(&self.opened.spent()),
+                cost_usd: self.opened.cost(),
+            }),
+            tool_calls: spent.tool_calls,
             denied: self.watch.denied(),
             plan_hash: Some(session.plan_hash().to_string()),
             load_report: serde_json::to_value(session.report()).ok(),
@@ -135,34 +134,23 @@ impl Ended<'_> {
         }
     }
 
-    /// What all runs of the session came to.
-    fn totals(&self) -> Option<RunTotals> {
-        match usage_of_all(&self.opened.folder) {
-            Ok(usage) => Some(RunTotals { usage, cost_usd: self.opened.cost() }),
-            Err(error) => {
-                Remark::warning(format!("what the session consumed in all cannot be told: {error}")).tell();
-                None
-            }
-        }
-    }
-
     /// What it took, for those who want to know, and a limit that could not be kept.
     pub(super) fn tell_costs(&self, start: &StartArgs, took: Duration) {
         let session = &self.opened.session;
-        let status = session.status();
+        let spent = self.opened.spent_in_run();
         let cost = self.opened.cost_of_run();
         let is_limited = session.coordinator().ledger().limits(Unit::CostNanos);
-        if is_limited && cost.is_none() && status.total_output_tokens > 0 {
+        if is_limited && cost.is_none() && spent.output_tokens > 0 {
             Remark::warning("no price is known for this model, so the limit of money could not be kept")
                 .hint("`prices` in the provider's config tells it: `{\"MODEL\": {\"input\": \"1.25\", \"output\": \"10\"}}`, \
                        in US dollars for a million tokens")
                 .tell();
         }
-        if let (Some(most), Some(spent)) = (start.max_cost, self.opened.cost())
-            && spent > most
+        if let (Some(most), Some(cost)) = (start.max_cost, self.opened.cost())
+            && cost > most
         {
             Remark::warning(format!(
-                "the session cost ${spent}, more than the ${most} of `--max-cost`: what a call costs is known when it has ended"
+                "the session cost ${cost}, more than the ${most} of `--max-cost`: what a call costs is known when it has ended"
             ))
             .tell();
         }
@@ -170,9 +158,9 @@ impl Ended<'_> {
         render::detail(&format!(
             "{}: {}, {cost}, {} tool {}; session {}",
             time(took),
-            render::tokens(status.total_input_tokens, status.total_output_tokens),
-            status.tool_invocations,
-            if status.tool_invocations == 1 { "call" } else { "calls" },
+            render::tokens(spent.input_tokens, spent.output_tokens),
+            spent.tool_calls,
+            if spent.tool_calls == 1 { "call" } else { "calls" },
             session.id()
         ));
     }

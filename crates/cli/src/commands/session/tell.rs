@@ -62,7 +62,7 @@ pub fn facts(listed: &Listed, folder: &Path, bytes: u64) -> Vec<String> {
     let origin = metadata.bundle.as_ref();
     add("started from", origin.map(|origin| format!("{} {}", kind(origin.kind), origin.reference)));
     add("model", metadata.model.clone());
-    let tokens = metadata.views.usage;
+    let tokens = metadata.usage();
     let cost = metadata.cost().map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost}"));
     add("used", Some(format!("{} tokens in, {} out, {cost}", tokens.input_tokens, tokens.output_tokens)));
     add("part of", metadata.parent_id.as_ref().map(ToString::to_string));

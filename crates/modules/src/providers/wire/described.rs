@@ -35,6 +35,8 @@ pub(crate) fn described<T: JsonSchema>(info: ModuleInfo) -> ModuleInfo {
         .emits::<ProviderToolSequenceRepaired>()
         .emits::<ProviderConcurrency>()
         .uses("environment.variable")
+        .uses(super::environment::KEYS)
+        .uses("session.working_dir")
 }
 
 /// The same with the defaults that this provider has instead of the shared ones, as they are handed to [`super::read`].

@@ -2,6 +2,7 @@
 //! capability `environment.variable`; without it no variable is set.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use amplifier_core::contracts::Capability;
 use amplifier_core::coordinator::Coordinator;
@@ -10,9 +11,11 @@ use serde_json::{Value, json};
 
 use super::exchange::Proxies;
 use super::settings::REPLAY;
-use super::tape::{Player, Tape};
+use super::tape::{Player, Recorder, Run, Tape};
 
 const CAPABILITY: &str = "environment.variable";
+/// Under this name the application takes out the keys that it knows.
+pub(super) const KEYS: &str = "secrets.hide";
 
 /// The value of a variable, if it is offered and not empty.
 pub(crate) async fn variable(coordinator: &Coordinator, name: &str) -> Option<String> {
@@ -28,10 +31,19 @@ pub(crate) async fn variable(coordinator: &Coordinator, name: &str) -> Option<St
 pub(super) async fn tape(cx: &MountCx) -> Result<Tape, String> {
     let record = variable(&cx.coordinator, "AMPLIFIER_RECORD").await;
     let replay = variable(&cx.coordinator, REPLAY).await;
+    let run = || Run {
+        folder: cx.coordinator.capability_text("session.working_dir"),
+        hide: match cx.coordinator.capability(KEYS) {
+            Some(Capability::Call(hide)) => Some(hide),
+            _ => None,
+        },
+    };
     match (record, replay) {
         (None, None) => Ok(Tape::Off),
-        (Some(folder), None) => Ok(Tape::Record(PathBuf::from(folder))),
-        (None, Some(folder)) => Ok(Tape::Play(Player::open(PathBuf::from(folder)).await?)),
+        (Some(folder), None) => {
+            Ok(Tape::Record(Arc::new(Recorder { folder: PathBuf::from(folder), run: run() })))
+        }
+        (None, Some(folder)) => Ok(Tape::Play(Player::open(PathBuf::from(folder), run()).await?)),
         (Some(_), Some(_)) => {
             Err("`AMPLIFIER_RECORD` and `AMPLIFIER_REPLAY` are both set; choose one".to_owned())
         }

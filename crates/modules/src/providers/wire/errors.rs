@@ -174,6 +174,15 @@ fn retry_after(headers: &HeaderMap) -> Option<f64> {
     Some(until.duration_since(now).as_secs_f64().max(0.0))
 }
 
+/// Whether nobody took the connection.
+pub(super) fn is_refused(error: &reqwest::Error) -> bool {
+    let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.any(|cause| {
+        let cause = cause.downcast_ref::<std::io::Error>();
+        cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::ConnectionRefused)
+    })
+}
+
 /// What the transport said.
 pub(super) fn from_transport(error: reqwest::Error) -> LlmError {
     let kind = if error.is_timeout() && error.is_connect() {

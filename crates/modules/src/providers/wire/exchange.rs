@@ -1,6 +1,5 @@
 //! Carries calls: over the network, within the times and sizes of the settings. It does not know what a call says.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use super::limits::Line;
-use super::tape::{self, Asked, Given, Tape};
+use super::tape::{Asked, Given, Recorder, Run, Tape};
 use super::{Call, Delivery, Settings, errors};
 
 /// The most of a failed answer that is read.
@@ -97,11 +96,9 @@ impl Exchange {
 
     /// Sends a call and waits for the head of its answer. An answer that is not a success is an error.
     pub(super) async fn open(&self, call: &Call, delivery: Delivery) -> Result<Incoming, LlmError> {
-        let asked =
-            || Asked::new(&self.provider, &call.path, call.body.as_ref(), |text| self.settings.scrub(text));
         let (status, headers, source) = match &self.tape {
             Tape::Play(player) => {
-                let given = player.play(&asked())?;
+                let given = player.play(&self.asked(call, &player.run).await?)?;
                 (given.status(), given.headers(), Source::Tape(Some(given)))
             }
             Tape::Off | Tape::Record(_) => {
@@ -110,9 +107,9 @@ impl Exchange {
             }
         };
         let copy = match &self.tape {
-            Tape::Record(folder) => Some(Copy {
-                folder: folder.clone(),
-                asked: asked(),
+            Tape::Record(recorder) => Some(Copy {
+                recorder: Arc::clone(recorder),
+                asked: self.asked(call, &recorder.run).await?,
                 status,
                 headers: headers.clone(),
                 bytes: Vec::new(),
@@ -128,6 +125,12 @@ impl Exchange {
         } else {
             Err(refused(status, &headers, body).await)
         }
+    }
+
+    /// A call as a tape knows it.
+    async fn asked(&self, call: &Call, run: &Run) -> Result<Asked, LlmError> {
+        let scrub = |text: &str| self.settings.scrub(text);
+        Asked::new(&self.provider, &call.path, call.body.as_ref(), scrub, run).await
     }
 
     async fn send(&self, call: &Call, delivery: Delivery) -> Result<reqwest::Response, LlmError> {
@@ -155,7 +158,14 @@ impl Exchange {
         }
         let patience = self.settings.first_byte_timeout.get();
         let sent = timeout(patience, request.header(ACCEPT, accept).headers(headers).send()).await;
-        sent.map_err(|_| no_first_byte(patience))?.map_err(errors::from_transport)
+        sent.map_err(|_| no_first_byte(patience))?.map_err(|error| {
+            let is_here =
+                self.settings.proxy.is_none() && Url::parse(&self.base).is_ok_and(|url| is_local(&url));
+            let nobody_listens = is_here && errors::is_refused(&error);
+            let error = errors::from_transport(error);
+            // On this machine that is no passing trouble of a network: somebody has to start the server.
+            LlmError { retryable: error.retryable && !nobody_listens, ..error }
+        })
     }
 }
 
@@ -220,7 +230,7 @@ struct Wait {
 
 /// What is written down when the answer has ended.
 struct Copy {
-    folder: PathBuf,
+    recorder: Arc<Recorder>,
     asked: Asked,
     status: StatusCode,
     headers: HeaderMap,
@@ -270,7 +280,7 @@ impl Body {
         let scrub = |text: &str| copy.settings.scrub(text);
         let broke_off = broke_off.as_deref().map(scrub);
         let given = Given::new(copy.status, &copy.headers, &copy.bytes, scrub);
-        tape::record(&copy.folder, copy.asked, given.broken_off(broke_off)).await
+        copy.recorder.record(copy.asked, given.broken_off(broke_off)).await
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use amplifier_core::contracts::ToolFailure;
 use amplifier_core::coordinator::Coordinator;
-use tempfile::TempDir;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::config::Config;
@@ -16,6 +15,7 @@ use super::gate::Asked;
 use super::policy::{Judgement, Policy};
 use super::process::{self, Launch, Running};
 use super::sandbox::{Folders, Sandbox};
+use super::scratch::Scratch;
 use crate::environment;
 
 /// The variable that tells a command where to leave word of its working folder.
@@ -32,7 +32,7 @@ pub(super) struct Bench {
     sandbox: Sandbox,
     shell: &'static str,
     /// Holds what commands leave and what they see as `/tmp`; made for the first command, gone with the session.
-    scratch: Mutex<Option<TempDir>>,
+    scratch: Mutex<Option<Scratch>>,
     places: Option<Arc<Semaphore>>,
     /// The base and the folder that `cd` led to from there.
     moved: Mutex<Option<(PathBuf, PathBuf)>>,
@@ -217,11 +217,7 @@ impl Bench {
         if let Some(made) = &*scratch {
             return Ok(made.path().to_path_buf());
         }
-        let made = tempfile::Builder::new().prefix("amplifier-bash-").tempdir()?;
-        for folder in ["notes", "tmp"] {
-            std::fs::create_dir(made.path().join(folder))?;
-        }
-        Ok(scratch.insert(made).path().to_path_buf())
+        Ok(scratch.insert(Scratch::make()?).path().to_path_buf())
     }
 
     /// Takes over the folder that a command ended in. One that did not move moves nobody else.

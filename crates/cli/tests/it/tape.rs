@@ -1,0 +1,104 @@
+//! Sessions that are recorded once and replayed as often as one likes, by way of the binary.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use amplifier_testing::http::{Reply, Request, Server};
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Ran, git_variables, read};
+
+/// A key that looks like words: nobody finds it who does not know it.
+const KEY: &str = "plain-words-make-a-key";
+
+/// The built-in bundle with a server of the Chat Completions protocol.
+fn settle(desk: &Desk, base_url: &str) {
+    let entry = json!([{
+        "module": "provider-chat-completions",
+        "config": {"base_url": base_url, "default_model": "smol", "max_retries": 0, "api_key": "${SMOL_KEY}"},
+    }]);
+    desk.file(".amplifier/settings.yaml", json!({"config": {"providers": entry}}).to_string());
+}
+
+/// A server whose model calls a tool, then answers in pieces.
+async fn server() -> Server {
+    let asked = AtomicUsize::new(0);
+    Server::start(move |request: &Request| {
+        if request.method != "POST" {
+            return Reply::new(404, "{}");
+        }
+        let piece = |delta: Value, finish: Value| {
+            format!(
+                "data: {}\n\n",
+                json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+            )
+        };
+        let body = if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            let call = json!({"index": 0, "id": "call_1", "type": "function",
+                "function": {"name": "list_directory", "arguments": "{}"}});
+            piece(json!({"tool_calls": [call]}), json!("tool_calls"))
+        } else {
+            let (first, last) = KEY.split_at(9);
+            [
+                piece(json!({"content": format!("It is {first}")}), Value::Null),
+                piece(json!({"content": last}), json!("stop")),
+            ]
+            .concat()
+        };
+        Reply::new(200, body + "data: [DONE]\n\n").with("content-type", "text/event-stream")
+    })
+    .await
+}
+
+fn run(desk: &Desk, variable: &str, tape: &Path, prompt: &str) -> Ran {
+    let mut command = desk.command(&["run", prompt]);
+    command.envs(git_variables(&desk.path("user")));
+    Ran::of(command.env("SMOL_KEY", KEY).env(variable, tape).output().unwrap())
+}
+
+/// A desk, and what was recorded of a session at it.
+async fn recorded(prompt: &str) -> (Desk, PathBuf) {
+    let (desk, server) = (Desk::new(), server().await);
+    settle(&desk, &server.url("/v1"));
+    desk.file("a.txt", "one\n");
+    let tape = desk.path("tape");
+    let ran = tokio::task::block_in_place(|| run(&desk, "AMPLIFIER_RECORD", &tape, prompt));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, format!("It is {KEY}\n").as_str()), "{}", ran.seen());
+    (desk, tape)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_of_the_built_in_bundle_is_replayed_elsewhere_and_later() {
+    let (_first, tape) = recorded("what is there?").await;
+    // Another folder, another home, another session; and nobody listens.
+    let desk = Desk::new();
+    settle(&desk, "http://127.0.0.1:9/v1");
+    desk.file("a.txt", "one\n");
+    let ran = run(&desk, "AMPLIFIER_REPLAY", &tape, "what is there?");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "It is [REDACTED]\n"), "{}", ran.seen());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_otherwise_is_told_with_the_first_difference_and_the_way_to_record() {
+    let (desk, tape) = recorded("what is there?").await;
+    let ran = run(&desk, "AMPLIFIER_REPLAY", &tape, "what is here?");
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    for told in [
+        "the nearest, `00001-chat-completions.json`, differs first at `/messages/",
+        "recorded `what is there?",
+        "sent `what is here?",
+        "`AMPLIFIER_RECORD` with an empty folder records",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.seen());
+    }
+    assert!(!ran.stderr.contains("amplifier provider"), "nothing is wrong with the provider: {}", ran.seen());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_holds_no_known_key_whoever_said_it_and_in_however_many_pieces() {
+    let (_desk, tape) = recorded(&format!("is {KEY} there?")).await;
+    let files = std::fs::read_dir(&tape).unwrap().map(|file| file.unwrap().path());
+    let text: String = files.map(|file| read(&file)).collect();
+    assert!(text.contains("is [REDACTED] there?") && text.contains("It is [REDACTED]"), "{text}");
+    assert!(!text.contains(KEY) && !text.contains("make-a-key"), "{text}");
+}
