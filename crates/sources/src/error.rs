@@ -129,7 +129,7 @@ impl FetchError {
             Self::NotALocation { .. } => {
                 Some("write a folder as `./NAME`, a repository as `git+https://HOST/OWNER/NAME@BRANCH`")
             }
-            Self::Missing { .. } => Some("check the path; a relative one begins where you are"),
+            Self::Missing { .. } => Some("check the path"),
             Self::NotCached { .. } => Some("fetch it once with the network on"),
             Self::CacheNotWritable { .. } => {
                 Some("make the folder writable, or move the home with AMPLIFIER_HOME")

@@ -78,19 +78,28 @@ fn way_out(journal: &Path, before: u64) -> String {
     }
     let salvage = format!("`amplifier session fork {id} --salvage` goes on with all that can be read");
     let whole: Vec<u64> = turns.iter().filter(|turn| turn.is_whole()).map(|turn| turn.number).collect();
-    let whole = match whole.as_slice() {
-        [] => "no turn is whole".to_owned(),
-        [turn] => format!("turn {turn} is whole"),
-        [first @ .., last] => {
-            let first: Vec<_> = first.iter().map(u64::to_string).collect();
-            format!("turns {} and {last} are whole", first.join(", "))
-        }
-    };
+    let whole = are_whole(&whole);
     match last_whole_turn(&folder, before) {
         Some(turn) => format!(
             "{salvage} ({whole}), `amplifier session fork {id} --at {turn}` with what comes before the damage"
         ),
         None => format!("{salvage} ({whole})"),
+    }
+}
+
+/// Which turns are whole, neighbours together: a session may have hundreds.
+fn are_whole(turns: &[u64]) -> String {
+    let ranges = turns.chunk_by(|one, next| one + 1 == *next).filter_map(|turns| {
+        Some(match (turns.first()?, turns.last()?) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first} to {last}"),
+        })
+    });
+    match (turns, ranges.collect::<Vec<_>>().as_slice()) {
+        ([_], [turn]) => format!("turn {turn} is whole"),
+        (_, [turns]) => format!("turns {turns} are whole"),
+        (_, [first @ .., last]) => format!("turns {} and {last} are whole", first.join(", ")),
+        (_, []) => "no turn is whole".to_owned(),
     }
 }
 
@@ -108,4 +117,18 @@ fn last_whole_turn(folder: &SessionFolder, before: u64) -> Option<u64> {
         }
     }
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_whole;
+
+    #[test]
+    fn turns_that_are_whole_are_told_in_few_words() {
+        assert_eq!(are_whole(&[]), "no turn is whole");
+        assert_eq!(are_whole(&[3]), "turn 3 is whole");
+        assert_eq!(are_whole(&[2, 3]), "turns 2 to 3 are whole");
+        assert_eq!(are_whole(&[1, 3]), "turns 1 and 3 are whole");
+        assert_eq!(are_whole(&[1, 2, 3, 5, 8, 9]), "turns 1 to 3, 5 and 8 to 9 are whole");
+    }
 }

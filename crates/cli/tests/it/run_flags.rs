@@ -324,7 +324,7 @@ fn many_sessions_that_begin_alike_are_counted() {
 fn the_time_ends_a_command_that_runs_when_it_is_up() {
     // One that ends when it is asked to, and one that does not. Neither gets the time to finish.
     for ignore in ["", "trap '' TERM; "] {
-        let command = format!("{ignore}touch begun; for i in $(seq 18); do sleep 0.1; done; touch ended");
+        let command = format!("{ignore}touch begun; for i in $(seq 47); do sleep 0.1; done; touch ended");
         let call = json!({"tool_calls": [{"name": "bash", "arguments": {"command": command}}]});
         let mut waits = plan(json!({"responses": [call, "done"]}));
         waits["tools"] = json!([{"module": "tool-bash"}]);

@@ -168,7 +168,7 @@ fn a_damaged_journal_is_told_with_the_fork_that_saves_what_is_whole() {
     // Nothing came before the damage, and yet most is there.
     told.spoil(&told.journal.replacen("the first question", "the worst question", 1));
     let ran = told.desk.amplifier(&["continue", "go on"]);
-    refused(&ran, &["events.jsonl:", "--salvage", "turns 2 and 3 are whole"]);
+    refused(&ran, &["events.jsonl:", "--salvage", "turns 2 to 3 are whole"]);
     assert!(!ran.stderr.contains("begin anew") && !ran.stderr.contains("--at"), "{}", ran.seen());
     // Nothing is left anywhere.
     told.spoil("no journal\nat all\n");

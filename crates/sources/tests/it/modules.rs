@@ -68,7 +68,7 @@ async fn what_is_not_found_says_where_it_was_looked_for_and_what_cannot_be_had_s
     assert_eq!(error, expected);
     let gone = world.path("gone").display().to_string();
     let rows = [
-        (json!("./gone"), format!("source `./gone` of module `tool-x` cannot be had: `{gone}` does not exist")),
+        (json!("./gone"), format!("source `./gone` of module `tool-x` cannot be had: `{gone}` does not exist (check the path)")),
         (json!("./file"), "source `./file` of module `tool-x` cannot be had: it is a file; a module is a folder".into()),
         (json!(7), "source `source` of module `tool-x` cannot be had: a source is a text; this one is none".into()),
         (json!("ns:path"), "source `ns:path` of module `tool-x` cannot be had: a `namespace:path` is no module source; the bundle that names it has to resolve it".into()),
