@@ -310,7 +310,8 @@ fn unreadable(error: &SettingsError) -> Problem {
 #[cfg(unix)]
 fn open_to_others(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    let about = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let mode = about.permissions().mode() & 0o777;
     let shown = path.display();
     (mode & 0o077 != 0)
         .then(|| format!("`{shown}` holds keys and others can read it (mode {mode:o}); `chmod 600` it"))

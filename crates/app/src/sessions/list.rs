@@ -369,7 +369,8 @@ pub fn tree(store: &SessionStore, root: &SessionId) -> Result<Tree, SessionError
                 .filter(|child| child.metadata.session_id != *root)
                 .map(|child| (depth + 1, child)),
         );
-        found.push((depth, listed.clone()));
+        let damaged = mark::of(&store.home().session(&listed.metadata.session_id));
+        found.push((depth, Listed { damaged, ..listed.clone() }));
     }
     Ok(Tree { sessions: found, unread })
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::load;
 use crate::args::{CacheArgs, CacheCommand, CacheListArgs, Form};
 use crate::exit::Exit;
-use crate::render;
+use crate::render::{self, Remark};
 
 /// `amplifier cache …`.
 pub fn run(command: &CacheCommand, home: Option<PathBuf>) -> Exit {
@@ -44,6 +44,9 @@ fn list(cache: &Cache, args: &CacheListArgs) -> Result<Exit, amplifier_app::Fetc
 
 fn clear(cache: &Cache, args: &CacheArgs) -> Result<Exit, amplifier_app::FetchError> {
     let cleared = cache.clear(&selection(args))?;
+    if let Some(key) = args.key.as_deref().filter(|_| cleared.removed.is_empty() && cleared.busy.is_empty()) {
+        return Ok(refuse(key));
+    }
     if args.output == Form::Json {
         let rows = |entries: &[CacheEntry]| entries.iter().map(row).collect::<Vec<_>>();
         render::json(&json!({ "removed": rows(&cleared.removed), "busy": rows(&cleared.busy) }));
@@ -58,6 +61,9 @@ fn clear(cache: &Cache, args: &CacheArgs) -> Result<Exit, amplifier_app::FetchEr
 
 fn verify(cache: &Cache, args: &CacheArgs) -> Result<Exit, amplifier_app::FetchError> {
     let verdicts = cache.verify(&selection(args), &Limits::default())?;
+    if let Some(key) = args.key.as_deref().filter(|_| verdicts.is_empty()) {
+        return Ok(refuse(key));
+    }
     let is_well = verdicts.iter().all(|verdict| verdict.problems.is_empty());
     if args.output == Form::Json {
         let rows = verdicts.iter().map(|verdict| {
@@ -81,6 +87,14 @@ fn verify(cache: &Cache, args: &CacheArgs) -> Result<Exit, amplifier_app::FetchE
         }
     }
     Ok(if is_well { Exit::Success } else { Exit::Failure })
+}
+
+/// A key that nothing is kept under is more likely misspelled than meant.
+fn refuse(key: &str) -> Exit {
+    Remark::error(format!("nothing is kept under `{key}`"))
+        .hint("`amplifier cache list` shows the keys there are")
+        .tell();
+    Exit::Failure
 }
 
 fn selection(args: &CacheArgs) -> Selection {

@@ -79,7 +79,12 @@ pub fn refuse_error(error: &ProfileError) -> Exit {
 }
 
 fn list(args: &ProfileListArgs, access: &Access) -> Result<Exit, ProfileError> {
-    let mut found = profiles::profiles(access).list()?;
+    let shelf = profiles::profiles(access);
+    let mut found = shelf.list()?;
+    if found.is_empty() {
+        // Nothing is there because nothing was added, or because what was added cannot be read.
+        shelf.collections()?;
+    }
     if let Some(collection) = &args.collection {
         found.retain(|found| found.id.collection.as_str() == collection);
     }

@@ -37,6 +37,8 @@ const CANDIDATES: usize = 10;
 const UNREAD: usize = 5;
 /// The least that is shown of a title beside the rest of its row.
 const TITLE: usize = 20;
+/// What stands before the title of a session that was found to be damaged.
+const DAMAGED: &str = "damaged: ";
 
 /// `amplifier session …`.
 pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
@@ -193,7 +195,7 @@ fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
     let metadata = &listed.metadata;
     let (id, used) = (short(&metadata.session_id, ids), minute(listed.used));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
-    let damaged = if listed.damaged.is_some() { "damaged: " } else { "" };
+    let damaged = if listed.damaged.is_some() { DAMAGED } else { "" };
     let turns = count(metadata.turns, "turn");
     let title = format!("{damaged}{running}{}", metadata.label().replace(['\n', '\t'], " "));
     let head = format!("{id}  {used}  {turns:>9}  ");
@@ -234,7 +236,8 @@ fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, Sess
             None => String::new(),
         };
         let indent = "  ".repeat(*depth);
-        let line = format!("{indent}{}  {kind}{}", metadata.session_id, metadata.label());
+        let damaged = if listed.damaged.is_some() { DAMAGED } else { "" };
+        let line = format!("{indent}{}  {damaged}{kind}{}", metadata.session_id, metadata.label());
         render::out(&tell::fitting(&line));
     }
     Ok(Exit::Success)

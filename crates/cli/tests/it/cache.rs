@@ -23,7 +23,11 @@ fn what_was_fetched_is_listed_checked_and_cleared() {
     let verified = desk.amplifier(&["cache", "verify"]);
     assert_eq!(verified.code, 1, "{}", verified.seen());
     assert!(verified.stdout.contains("bundle.yaml"), "{}", verified.stdout);
-    assert_eq!(desk.amplifier(&["cache", "clear", "ffff"]).stdout, "0 removed\n");
+    for command in ["clear", "verify"] {
+        let unknown = desk.amplifier(&["cache", command, "ffff"]);
+        assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""), "{}", unknown.seen());
+        assert!(unknown.stderr.contains("nothing is kept under `ffff`"), "{}", unknown.seen());
+    }
     assert_eq!(desk.amplifier(&["cache", "clear", &commit[..6]]).stdout, "1 removed\n");
     assert_eq!(desk.amplifier(&["cache", "list"]).stdout, "nothing is kept\n");
     assert_eq!(desk.with_git(&["plan", "hash", "--bundle", "b"]).code, 0);

@@ -382,7 +382,10 @@ fn a_doctor_finds_a_damaged_journal_and_lists_know_it_then() {
     assert_eq!(found["level"], "warning", "{found}");
     assert!(found["message"].as_str().unwrap().contains("is damaged"), "{found}");
     assert!(found["cure"].as_str().unwrap().contains("--salvage"), "{found}");
-    assert!(ok(told.desk.amplifier(&["session", "list"])).stdout.contains("damaged: "));
+    for tree in [&[][..], &["--tree", &told.id]] {
+        let listed = ok(told.desk.amplifier(&[&["session", "list"][..], tree].concat()));
+        assert!(listed.stdout.contains("damaged: the first question"), "{}", listed.seen());
+    }
     // Who picks one sees it, too.
     let mut terminal = Terminal::open(&told.desk, &["resume"], (80, 24), "xterm-256color");
     terminal.sees("which one?");

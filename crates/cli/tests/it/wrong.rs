@@ -232,6 +232,7 @@ fn a_file_of_configuration_that_cannot_be_read_is_wrong_configuration() {
         ("home/registry.json", &["bundle", "list"]),
         ("home/registry.json", &["run", "--bundle", "minimal", "hi"]),
         ("home/share/collections.yaml", &["collection", "list"]),
+        ("home/share/collections.yaml", &["profile", "list"]),
     ];
     for (file, command) in rows {
         let desk = Desk::new();
