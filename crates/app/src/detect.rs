@@ -152,8 +152,9 @@ pub async fn detect(environment: &Environment, places: &Places) -> Result<Detect
     let found = first.map(|(module, provider)| {
         let info = provider.info();
         let reason = standing::reason(&standing::variables(&info, environment));
+        let place = named_place(&module, &info, environment);
         let mut spec = ModuleSpec::new(module);
-        if let Some(place) = named_place(&info, environment) {
+        if let Some(place) = place {
             spec.config.insert("base_url".to_owned(), Value::from(place));
         }
         Detected { spec, reason }
@@ -178,12 +179,17 @@ pub async fn detect(environment: &Environment, places: &Places) -> Result<Detect
 
 /// The place that a variable names for a service, so that what is found now is found when the variable is gone. An address
 /// that holds a credential stays where it is.
-fn named_place(info: &ProviderInfo, environment: &Environment) -> Option<String> {
+fn named_place(module: &ModuleId, info: &ProviderInfo, environment: &Environment) -> Option<String> {
     let used = info.defaults.get("base_url")?.as_str()?;
-    let names = env::OFFERED.iter().filter(|name| name.ends_with("_BASE_URL") || name.ends_with("_ENDPOINT"));
-    let places = names.filter_map(|name| environment.get(name));
+    // Variables of other services may name the same host; a key must never go where they point.
+    let own = module.as_str().strip_prefix("provider-")?.replace('-', "_").to_uppercase();
+    let names = ["ENDPOINT", "BASE_URL"].map(|last| format!("{own}_{last}"));
+    let places = names.iter().filter_map(|name| environment.get(name));
     // A provider may put something behind it, such as a version.
-    let is_used = |place: &String| !place.is_empty() && used.starts_with(place.as_str());
+    let is_used = |place: &String| {
+        let behind = used.strip_prefix(place.as_str());
+        !place.is_empty() && behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
+    };
     let mut places = places.map(|place| place.trim().trim_end_matches('/').to_owned()).filter(is_used);
     places.next().filter(|place| failure::shown(place).as_ref() == Some(place))
 }

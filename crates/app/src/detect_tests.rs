@@ -76,6 +76,18 @@ async fn a_variable_is_enough_and_then_no_server_is_asked() {
 }
 
 #[tokio::test]
+async fn a_key_goes_where_its_own_service_is_said_to_be() {
+    let place = "http://127.0.0.1:18380";
+    let (own, short) = (format!("{place}/openai/v1"), place.strip_suffix('0').unwrap());
+    for other in [place, short] {
+        let variables =
+            [("OPENAI_API_KEY", "sk-2"), ("OPENAI_BASE_URL", own.as_str()), ("ANTHROPIC_BASE_URL", other)];
+        let found = detect(&environment(&variables), &places(closed().await, closed().await)).await.unwrap();
+        assert_eq!(found.spec.config.get("base_url"), Some(&json!(own)));
+    }
+}
+
+#[tokio::test]
 async fn a_tape_is_no_key() {
     let environment = environment(&[("AMPLIFIER_REPLAY", "/nowhere")]);
     let nothing = missed(&environment, &places(closed().await, closed().await)).await;

@@ -157,9 +157,13 @@ fn value(node: &Node, path: &str, shape: Shape, findings: &mut Findings) {
     };
     if !fits {
         let near = |words: &[&'static str]| closest(node.spelled()?, words.iter().copied());
-        let example = match shape {
-            Shape::Choice(words) => near(words).or_else(|| words.first().copied()),
-            shape => shape.example(),
+        let example = match (shape, findings.speaker) {
+            // The strictest is what every project may say.
+            (Shape::Choice(_), Speaker::File(Scope::Project | Scope::Local)) if path == "approve" => {
+                Some("none")
+            }
+            (Shape::Choice(words), _) => near(words).or_else(|| words.first().copied()),
+            (shape, _) => shape.example(),
         };
         findings.wrong(node, path, &shape.words(), example);
     }

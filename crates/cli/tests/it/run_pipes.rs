@@ -135,14 +135,18 @@ async fn half_an_answer_is_none() {
     let (server, plan) = half(End::Stalled).await;
     desk.plan("a.json", &plan);
     let told = |ran: &Ran| {
-        let id = desk.sessions().pop().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
-        let shows = format!("`amplifier session show {id} --transcript`");
-        assert!(ran.stderr.contains(&shows), "{}", ran.seen());
-        let shown = desk.amplifier(&["session", "show", &id, "--transcript"]);
+        let sessions = desk.sessions();
+        let mut ids = sessions.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap());
+        let is_told = |id: &&str| ran.stderr.contains(&format!("`amplifier session show {id} --transcript`"));
+        let id = ids.find(is_told).unwrap_or_else(|| panic!("{}", ran.seen()));
+        let shown = desk.amplifier(&["session", "show", id, "--transcript"]);
         assert!(shown.stdout.contains("half of"), "{}", shown.seen());
     };
-    for flags in [&[] as &[&str], &["--quiet"], &["--verbose"]] {
-        let ran = desk.amplifier(&[&["run", "--plan", "a.json", "--timeout", "1", "hi"], flags].concat());
+    // Side by side: the time must be enough for a busy machine to come to the half.
+    let waiting = [&[] as &[&str], &["--quiet"], &["--verbose"]]
+        .map(|flags| desk.spawn(&[&["run", "--plan", "a.json", "--timeout", "6", "hi"], flags].concat()));
+    for child in waiting {
+        let ran = Ran::of(child.wait_with_output().unwrap());
         assert_eq!((ran.code, ran.stdout.as_str()), (124, ""), "{}", ran.seen());
         told(&ran);
     }

@@ -383,6 +383,9 @@ fn a_project_is_refused_what_it_may_not_hold_before_it_is_written() {
         assert_eq!(cured(&ran)[0], "amplifier config set approve all");
         assert!(!desk.work().join(".amplifier").exists(), "nothing is written");
     }
+    desk.file(".amplifier/settings.yaml", "approve: al\n");
+    let ran = desk.amplifier(&["config", "show"]);
+    assert_eq!(cured(&ran)[0], "amplifier config set --project approve none");
     // What makes it stricter is its own, and so is what the user allows.
     assert_eq!(desk.amplifier(&["config", "set", "approve", "none", "--project"]).code, 0);
     assert_eq!(desk.amplifier(&["config", "set", "approve", "all"]).code, 0);
