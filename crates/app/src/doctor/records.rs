@@ -105,7 +105,7 @@ impl Ills {
             Err(JournalFileError::File(error)) if error.is_missing() => Ok(()),
             verified => {
                 verified?;
-                mark::review(folder);
+                drop(mark::review(folder));
                 Ok(())
             }
         }

@@ -37,9 +37,8 @@ impl Blobs {
         create_private_dir(&self.dir)?;
         for blob in blobs {
             let path = self.dir.join(&blob.hash);
-            // A blob gets its name only when it is whole, so a file of the right length is the value.
-            let is_there = std::fs::metadata(&path).is_ok_and(|file| file.len() == blob.bytes.len() as u64);
-            if !is_there {
+            // It was whole when it got its name; something else may have changed it since.
+            if !std::fs::read(&path).is_ok_and(|there| there == blob.bytes) {
                 write_atomic(&path, &blob.bytes, Durability::ContentSynced)?;
             }
         }
@@ -69,5 +68,22 @@ impl Blobs {
             return Err(damaged());
         }
         String::from_utf8(bytes).map_err(|_| damaged())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_something_else_changed_is_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = Blobs::new(dir.path().join("blobs"));
+        let blob = Blob { hash: hash(b"value"), bytes: b"value".to_vec() };
+        blobs.keep(std::slice::from_ref(&blob)).unwrap();
+        std::fs::write(dir.path().join("blobs").join(&blob.hash), "other").unwrap();
+        blobs.keep(std::slice::from_ref(&blob)).unwrap();
+        let reference = BlobRef { hash: blob.hash, bytes: 5, literal: false };
+        assert_eq!(blobs.fetch(&reference).unwrap(), "value");
     }
 }

@@ -56,11 +56,10 @@ impl Kept {
         if !self.is_new {
             // Before a torn end is cut: what is wrong is left as it was found.
             check_journal(&self.folder).inspect_err(|error| mark::refused(&self.folder, error))?;
+            // The views may be whole where the journal is known not to be: then they are the last copy.
+            mark::review(&self.folder)?;
         }
         let taken = FileJournal::open(&self.folder, owner)?;
-        if !self.is_new {
-            mark::review(&self.folder);
-        }
         self.write_lock()?;
         Ok(taken)
     }

@@ -8,7 +8,7 @@ use amplifier_protocol::ids::{EventName, SessionId};
 use amplifier_protocol::record::{Record, RecordBody};
 use serde::Serialize;
 
-use super::{Cut, SessionError, index};
+use super::{Cut, SessionError, index, mark};
 use crate::clock::SystemClock;
 use crate::journal::{FileJournal, Owner, Repair};
 use crate::paths::SessionFolder;
@@ -70,6 +70,7 @@ pub(super) fn own(
     if !folder.events().exists() {
         return Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() });
     }
+    mark::review(folder)?;
     let owner = Owner::this_process(program, SystemClock::default().now());
     let (journal, opened) = FileJournal::open(folder, owner).map_err(SessionError::about(id))?;
     // Before anything is added, so that no view knows a record that was torn.

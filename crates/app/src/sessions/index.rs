@@ -157,8 +157,13 @@ impl<'a> Index<'a> {
         if lines.is_empty() {
             return;
         }
-        let Ok(Some(mut lock)) = self.lock() else { return };
         let is_used = lines.iter().any(Line::is_use);
+        let mut lock = match self.lock() {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return,
+            Err(_) if is_used => return drop(self.withdraw()),
+            Err(_) => return,
+        };
         let mut uses = if is_used { Uses::read(&mut lock) } else { Uses::default() };
         let mut text: String = lines.iter().map(|line| line.text(&mut uses)).collect();
         let path = self.home.session_index();
@@ -168,7 +173,10 @@ impl<'a> Index<'a> {
             }
             file.write_all(text.as_bytes())
         });
-        drop(appended.and_then(|()| if is_used { uses.write(&mut lock) } else { Ok(()) }));
+        let kept = appended.and_then(|()| if is_used { uses.write(&mut lock) } else { Ok(()) });
+        if is_used && kept.is_err_and(|error| error.kind() != std::io::ErrorKind::StorageFull) {
+            drop(self.withdraw());
+        }
         drop(lock.unlock());
     }
 
@@ -182,7 +190,19 @@ impl<'a> Index<'a> {
         let kept: HashSet<&str> = sessions.iter().map(SessionId::as_str).collect();
         match self.contents().ids().all(|id| kept.contains(id)) {
             true => Ok(()),
-            false => self.tidy(sessions),
+            false => self.tidy(sessions).or_else(|_| self.withdraw()),
+        }
+    }
+
+    /// Takes the file away where it cannot be written: what it does not know any more is worse than none. The next list makes it
+    /// again from the sessions.
+    fn withdraw(&self) -> Result<(), FileError> {
+        let path = self.home.session_index();
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(FileError::at("remove", &path)(error))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) fn of(folder: &SessionFolder) -> Option<String> {
 /// Writes down what a reading found. One that found nothing need not have read everything.
 pub fn note(folder: &SessionFolder, damaged: &[Damaged]) {
     match damaged {
-        [] => review(folder),
+        [] => drop(review(folder)),
         damaged => write(folder, &damaged_json(damaged.get(..PLACES).unwrap_or(damaged))),
     }
 }
@@ -63,11 +63,14 @@ fn write_cause(folder: &SessionFolder, line: Option<u64>, error: &(dyn std::erro
     }
 }
 
-/// Looks again at a session that was found to be damaged and could be used all the same: a copy may have been put back.
-pub(crate) fn review(folder: &SessionFolder) {
-    if folder.damage().exists() && check_journal(folder).is_ok() && verify(folder).is_ok() {
+/// Looks again at a session that was found to be damaged: a copy may have been put back.
+pub(crate) fn review(folder: &SessionFolder) -> Result<(), StoreError> {
+    if folder.damage().exists() {
+        check_journal(folder)?;
+        verify(folder)?;
         std::fs::remove_file(folder.damage()).ok();
     }
+    Ok(())
 }
 
 fn write(folder: &SessionFolder, places: &Value) {

@@ -74,6 +74,7 @@ mod sandbox;
 mod session;
 #[cfg(target_os = "linux")]
 mod session_damage;
+mod session_index;
 mod session_kills;
 mod session_many;
 mod session_place;

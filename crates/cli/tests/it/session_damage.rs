@@ -614,3 +614,25 @@ fn a_session_that_cannot_be_read_is_told_by_whoever_passes_it_over() {
     ok(told.desk.amplifier(&["session", "delete", id, "--yes"]));
     assert!(!newest.exists());
 }
+
+#[test]
+fn a_session_that_is_known_to_lack_a_large_value_is_not_gone_on_with() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("the answer"));
+    ok(desk.amplifier(&["run", "--plan", "a.json", &"long ".repeat(20_000)]));
+    ok(desk.amplifier(&["continue", "second"]));
+    let folder = desk.sessions().remove(0);
+    let id = folder.file_name().unwrap().to_str().unwrap();
+    let blob = std::fs::read_dir(folder.join("blobs")).unwrap().next().unwrap().unwrap().path();
+    let whole = std::fs::read(&blob).unwrap();
+    std::fs::write(&blob, vec![b'x'; whole.len()]).unwrap();
+    assert_eq!(desk.amplifier(&["session", "show", id]).code, 1);
+    let journal = read(&folder.join("events.jsonl"));
+    for args in [&["continue", "third"] as &[&str], &["session", "rename", id, "another"]] {
+        refused(&desk.amplifier(args), &["large value that cannot be read", "--salvage"]);
+    }
+    assert_eq!(read(&folder.join("events.jsonl")), journal);
+    std::fs::write(&blob, whole).unwrap();
+    ok(desk.amplifier(&["continue", "third"]));
+    assert!(!folder.join("damaged.json").exists());
+}
