@@ -44,9 +44,10 @@ pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
         };
         let first = match (total > LOOKED_AT, ills.read) {
             (_, read) if read == total => String::new(),
-            (false, read) => format!("; the journals of the {read} newest were read whole"),
+            (false, read) => format!("; {} read whole", count(read, "journal was", "journals were")),
             (true, read) => {
-                format!("; the {LOOKED_AT} newest were looked at, the journals of {read} read whole")
+                let journals = count(read, "journal was", "journals were");
+                format!("; the {LOOKED_AT} newest were looked at, {journals} read whole")
             }
         };
         findings.push(check.ok(format!("{}{now}{first}", count(total, "session", "sessions"))));

@@ -16,6 +16,9 @@ use super::peek::Peek;
 use super::recover::was_cut;
 use crate::paths::SessionFolder;
 
+/// How many faults are told one by one. Whatever changes the ends of all lines makes as many as there are lines.
+const FAULTS: usize = 20;
+
 /// Reads around damage. It ends before a torn last line.
 pub struct Around {
     folder: SessionFolder,
@@ -148,13 +151,14 @@ impl Around {
         self.rest.as_mut().and_then(Iterator::next);
         self.last = next;
         lines.go_to(Entry { seq: next.seq, offset: next.offset })?;
-        match lines.step()? {
-            Step::Line(frame) => {
+        match lines.look()? {
+            Look::Line(frame) | Look::Converted(frame, _) if frame.seq == next.seq => {
                 self.frame = Some(frame);
                 Ok(Passage::Line)
             }
-            // Somebody cut the file meanwhile.
-            Step::End { .. } => Ok(Passage::End),
+            Look::Bad(error) => Err(error),
+            // Somebody changed the file meanwhile.
+            Look::Line(_) | Look::Converted(..) | Look::End { .. } => Ok(Passage::End),
         }
     }
 
@@ -178,45 +182,66 @@ impl Around {
 struct Survey {
     found: Vec<Found>,
     faults: Vec<Fault>,
+    /// The line of the first fault that is not told by itself, and how many come behind it.
+    more: Option<(u64, u64)>,
     is_torn: bool,
+    /// The number that the next line should have.
+    expected: u64,
 }
 
 impl Survey {
     fn from(lines: &mut Lines, first: Entry) -> Result<Self, JournalFileError> {
-        let mut survey = Self::default();
-        let (mut line, mut expected, mut offset) = (first.seq, first.seq, first.offset);
+        let mut survey = Self { expected: first.seq, ..Self::default() };
+        let (mut line, mut offset) = (first.seq, first.offset);
         loop {
             // Errors call a line by the number of the place.
             lines.go_to(Entry { seq: line, offset })?;
+            let found = |frame: &Frame| Found { seq: frame.seq, turn: frame.turn, line, offset };
             match lines.look()? {
                 Look::End { torn } => {
                     survey.is_torn = torn > 0;
                     break;
                 }
                 Look::Bad(error) => {
-                    survey.faults.push(Fault { line, error });
-                    expected = expected.saturating_add(1);
+                    survey.blame(line, error);
+                    survey.expected = survey.expected.saturating_add(1);
                 }
-                Look::Line(frame) => {
-                    let Frame { seq, turn, .. } = frame;
-                    if seq != expected {
-                        let damage = Damage::Sequence { expected, found: seq };
-                        let path = lines.path().to_owned();
-                        let error = JournalFileError::Damaged { path, line, damage };
-                        survey.faults.push(Fault { line, error });
-                    }
-                    // Of two with one number the first counts, also where it stands before the damage.
-                    if seq >= first.seq {
-                        survey.found.push(Found { seq, turn, line, offset });
-                    }
-                    expected = seq.saturating_add(1);
+                Look::Converted(frame, error) => {
+                    survey.blame(line, error);
+                    survey.take(found(&frame), first, lines);
                 }
+                Look::Line(frame) => survey.take(found(&frame), first, lines),
             }
             offset = lines.place().offset;
             line += 1;
         }
+        if let Some((line, more)) = survey.more {
+            let error = JournalFileError::More { path: lines.path().to_owned(), line, more };
+            survey.faults.push(Fault { line, error });
+        }
         survey.found.sort_by_key(|found| found.seq);
         survey.found.dedup_by_key(|found| found.seq);
         Ok(survey)
+    }
+
+    fn take(&mut self, found: Found, first: Entry, lines: &Lines) {
+        let Found { seq, line, .. } = found;
+        if seq != self.expected {
+            let damage = Damage::Sequence { expected: self.expected, found: seq };
+            self.blame(line, JournalFileError::Damaged { path: lines.path().to_owned(), line, damage });
+        }
+        // Of two with one number the first counts, also where it stands before the damage.
+        if seq >= first.seq {
+            self.found.push(found);
+        }
+        self.expected = seq.saturating_add(1);
+    }
+
+    fn blame(&mut self, line: u64, error: JournalFileError) {
+        match &mut self.more {
+            None if self.faults.len() < FAULTS => self.faults.push(Fault { line, error }),
+            None => self.more = Some((line, 0)),
+            Some((_, more)) => *more += 1,
+        }
     }
 }

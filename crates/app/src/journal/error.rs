@@ -25,6 +25,9 @@ pub enum JournalFileError {
         #[source]
         damage: Damage,
     },
+    /// The line is not what was written, and so are this many places behind it, which nobody tells one by one.
+    #[error("{}:{line} is damaged{}", path.display(), behind(*more))]
+    More { path: PathBuf, line: u64, more: u64 },
     /// The line was written by a newer version of this program.
     #[error("{}:{line} has record version {version}; this program reads up to {}", path.display(), amplifier_protocol::record::RECORD_VERSION)]
     Newer { path: PathBuf, line: u64, version: u32 },
@@ -62,6 +65,9 @@ pub enum Damage {
     /// Intact, but not a line of a journal.
     #[error("it is not a journal line")]
     Shape,
+    /// Intact, but for its end.
+    #[error("it ends with a carriage return, as after a conversion of line ends")]
+    LineEnd,
     /// A record is missing, or stands twice.
     #[error("it has sequence number {found} where {expected} belongs")]
     Sequence { expected: u64, found: u64 },
@@ -83,6 +89,14 @@ pub enum BlobError {
     /// The reference in the line is malformed.
     #[error("the reference `{text}` is malformed")]
     Reference { text: String },
+}
+
+fn behind(more: u64) -> String {
+    match more {
+        0 => String::new(),
+        1 => ", and so is one place behind it".to_owned(),
+        more => format!(", and so are {more} places behind it"),
+    }
 }
 
 /// An error with its causes as one text, for the kernel's port that carries text alone.

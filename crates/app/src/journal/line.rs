@@ -34,6 +34,8 @@ pub(super) struct Frame {
 pub(super) enum Refused {
     /// Not what was written. `intact` tells whether the checksum held, so that it is no torn write.
     Damage { damage: Damage, intact: bool },
+    /// Intact, but for a carriage return at its end.
+    Converted(Frame),
     /// Written by a newer version.
     Newer(u32),
 }
@@ -75,6 +77,13 @@ pub(super) fn write(record: &Record, body: &str) -> String {
 
 /// Checks a line without its line feed and finds its parts.
 pub(super) fn read(line: &[u8]) -> Result<Frame, Refused> {
+    match line.strip_suffix(b"\r") {
+        Some(line) => Err(read_whole(line).map_or_else(|refused| refused, Refused::Converted)),
+        None => read_whole(line),
+    }
+}
+
+fn read_whole(line: &[u8]) -> Result<Frame, Refused> {
     let torn = |damage| Refused::Damage { damage, intact: false };
     let (framed, tail) = line.split_at(line.len().saturating_sub(CRC_TAIL_BYTES));
     let written = std::str::from_utf8(tail)

@@ -35,6 +35,8 @@ pub(super) struct Lines {
 #[derive(Debug)]
 pub(super) enum Look {
     Line(Frame),
+    /// What was written, but for a carriage return before its line feed.
+    Converted(Frame, JournalFileError),
     /// Not what was written.
     Bad(JournalFileError),
     End {
@@ -102,7 +104,7 @@ impl Lines {
             Look::Line(frame) => {
                 Err(self.damaged(Damage::Sequence { expected: self.place.seq, found: frame.seq }))
             }
-            Look::Bad(error) => Err(error),
+            Look::Bad(error) | Look::Converted(_, error) => Err(error),
             Look::End { torn } => Ok(Step::End { torn }),
         }
     }
@@ -131,6 +133,7 @@ impl Lines {
         };
         let looked = match line::read(text) {
             Ok(frame) => Look::Line(frame),
+            Err(Refused::Converted(frame)) => Look::Converted(frame, self.damaged(Damage::LineEnd)),
             Err(Refused::Newer(version)) => {
                 let (path, line) = (self.path.clone(), self.place.seq);
                 return Err(JournalFileError::Newer { path, line, version });

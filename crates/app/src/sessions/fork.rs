@@ -110,8 +110,25 @@ impl<'a> Making<'a> {
 
     /// What the fork is told to be.
     pub(super) fn described(&self, turn: u64) -> RecordBody {
+        event(&self.description(turn))
+    }
+
+    /// The same with what the views know of the session it comes from: the records that said so may be lost, and a session
+    /// that does not know its folder is in no list of it. It stands in for that session, so it has its name.
+    pub(super) fn described_as_known(&self, turn: u64, known: Option<Metadata>) -> RecordBody {
+        let description = self.description(turn);
+        let Some(Metadata { working_dir, bundle, name, .. }) = known else { return event(&description) };
+        event(&SessionDescribed {
+            working_dir: working_dir.map(|dir| dir.to_string_lossy().into_owned()),
+            bundle,
+            name: description.name.or(name),
+            ..description
+        })
+    }
+
+    fn description(&self, turn: u64) -> SessionDescribed {
         let forked_from = Some(ForkPoint { session: self.id.clone(), turn });
-        event(&SessionDescribed { name: self.name.clone(), forked_from, ..SessionDescribed::default() })
+        SessionDescribed { name: self.name.clone(), forked_from, ..SessionDescribed::default() }
     }
 }
 

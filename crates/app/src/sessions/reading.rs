@@ -1,17 +1,18 @@
 //! A session read for being shown: around what is damaged, with what the transcript still has of it, and with a list of what
 //! is wrong. Whoever writes to a session or goes on with it reads strictly instead.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::message::Messages;
 use amplifier_protocol::record::{Record, RecordBody};
+use amplifier_protocol::time::Timestamp;
 
 use super::kept::kept_in_gaps;
 use super::{SessionError, story};
 use crate::journal::{Around, Gap, JournalFileError, Passage, Peek};
 use crate::paths::SessionFolder;
-use crate::store::{Metadata, StoreError, check_journal, known_of, metadata_from};
+use crate::store::{Metadata, StoreError, check_journal, known_of, take_in};
 
 /// A place of a journal that is not what was written.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub(super) struct Reading {
     around: Around,
     known: u64,
     turns: u64,
+    begun: Timestamp,
     damaged: Vec<Damaged>,
     /// What the transcript has of lost records, by the first of them; read when it is first wanted.
     kept: Option<HashMap<u64, Messages>>,
@@ -81,14 +83,22 @@ impl Lost {
 
 impl Reading {
     pub(super) fn open(folder: &SessionFolder) -> Result<Self, SessionError> {
-        let (known, turns) = known_of(folder).map_or((0, 0), |metadata| (metadata.views.seq, metadata.turns));
+        let (known, turns, begun) = known_of(folder)
+            .map_or((0, 0, Timestamp::from_micros(0)), |Metadata { views, turns, created, .. }| {
+                (views.seq, turns, created)
+            });
         if known == 0
             && let Err(error @ StoreError::Behind { .. }) = check_journal(folder)
         {
             return Err(error.into());
         }
         let around = Around::open(folder, known)?;
-        Ok(Self { folder: folder.clone(), around, known, turns, damaged: Vec::new(), kept: None })
+        Ok(Self { folder: folder.clone(), around, known, turns, begun, damaged: Vec::new(), kept: None })
+    }
+
+    /// When the session began, for what stands before the first line that can be read; 1970 where nobody knows.
+    pub(super) fn begun(&self) -> Timestamp {
+        self.begun
     }
 
     /// Goes to the next line that can be read, or to what is missing before it.
@@ -161,33 +171,28 @@ pub(super) fn metadata_around(
     folder: &SessionFolder,
     id: &SessionId,
 ) -> Result<Option<Metadata>, SessionError> {
-    let (mut reading, mut records) = (Reading::open(folder)?, Vec::new());
+    let (mut reading, mut metadata) = (Reading::open(folder)?, None);
     loop {
         match reading.advance()? {
-            Part::End => break,
+            Part::End => return Ok(metadata),
             Part::Lost(_) => {}
             Part::Line => {
-                if let Some(Read::Record(record) | Read::Partly(record)) = reading.record() {
-                    records.push(record);
+                let Some(Read::Record(record) | Read::Partly(record)) = reading.record() else { continue };
+                if metadata.is_none() && !matches!(record.body, RecordBody::Opened { .. }) {
+                    let (session_id, plan_hash) = (id.clone(), String::new());
+                    let body = RecordBody::Opened { session_id, parent_id: None, plan_hash };
+                    take_in(&mut metadata, Record { body, ..record });
                 }
+                take_in(&mut metadata, record);
             }
         }
     }
-    let Some(Record { seq, ts, turn, body }) = records.first() else { return Ok(None) };
-    if !matches!(body, RecordBody::Opened { .. }) {
-        let body = RecordBody::Opened { session_id: id.clone(), parent_id: None, plan_hash: String::new() };
-        records.insert(0, Record { seq: *seq, ts: *ts, turn: *turn, body });
-    }
-    Ok(metadata_from(records))
 }
 
 /// Adds what was found in another reading of the same session.
 pub fn join(damaged: &mut Vec<Damaged>, more: Vec<Damaged>) {
     let told = |one: &Damaged| (one.line, amplifier_core::error::chain(&one.error));
-    for one in more {
-        if damaged.iter().all(|known| told(known) != told(&one)) {
-            damaged.push(one);
-        }
-    }
+    let known: HashSet<_> = damaged.iter().map(told).collect();
+    damaged.extend(more.into_iter().filter(|one| !known.contains(&told(one))));
     damaged.sort_by_key(|one| one.line);
 }

@@ -21,7 +21,7 @@ use super::reading::{Damaged, Lost, Part, Read, Reading};
 use crate::files::create_private_file;
 use crate::journal::{FileJournal, Lease};
 use crate::paths::SessionFolder;
-use crate::store::{SessionStore, check_journal, known_of};
+use crate::store::{Metadata, SessionStore, check_journal, known_of};
 
 /// Who says that something is missing.
 const SPEAKER: &str = "amplifier";
@@ -89,6 +89,8 @@ struct Copy {
     /// How many records were taken over.
     taken: u64,
     lost: Losses,
+    /// What the views know of the session that is copied.
+    known: Option<Metadata>,
 }
 
 /// What could not be taken over, as [`Salvaged`] tells it.
@@ -103,11 +105,12 @@ impl Copy {
     fn begin(making: &Making<'_>, target: &SessionFolder) -> Result<Self, SessionError> {
         create_private_file(&target.events())?;
         let (journal, _) = own(target, &making.new, "amplifier session fork")?;
-        let plan_hash = known_of(&making.source).map(|metadata| metadata.plan_hash).unwrap_or_default();
+        let known = known_of(&making.source);
+        let plan_hash = known.as_ref().map(|metadata| metadata.plan_hash.clone()).unwrap_or_default();
         let first = making.first_record(plan_hash);
-        let ts = first.ts;
+        let ts = known.as_ref().map_or(first.ts, |metadata| metadata.created);
         journal.append(&first)?;
-        Ok(Self { journal, seq: 1, ts, turn: 0, taken: 0, lost: Losses::default() })
+        Ok(Self { journal, seq: 1, ts, turn: 0, taken: 0, lost: Losses::default(), known })
     }
 
     fn take(&mut self, record: Record) -> Result<(), SessionError> {
@@ -143,7 +146,8 @@ impl Copy {
 
     fn end(mut self, making: &Making<'_>) -> Result<u64, SessionError> {
         let turn = self.turn;
-        self.add(self.ts, turn, making.described(turn))?;
+        let described = making.described_as_known(turn, self.known.take());
+        self.add(self.ts, turn, described)?;
         self.journal.sync_now()?;
         Ok(turn)
     }

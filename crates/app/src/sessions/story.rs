@@ -70,7 +70,7 @@ pub fn tell(
     mut each: impl FnMut(Moment) -> Result<(), SessionError>,
 ) -> Result<Vec<Damaged>, SessionError> {
     let mut reading = Reading::open(folder)?;
-    let mut now = Timestamp::from_micros(0);
+    let mut now = reading.begun();
     loop {
         let told = match reading.advance()? {
             Part::End => return Ok(reading.damaged()),

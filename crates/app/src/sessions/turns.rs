@@ -69,7 +69,7 @@ pub fn turns(folder: &SessionFolder) -> Result<Vec<Turn>, SessionError> {
 /// All turns of a session in order, as far as they can be read, and what cannot.
 pub fn turns_around(folder: &SessionFolder) -> Result<(Vec<Turn>, Vec<Damaged>), SessionError> {
     let mut reading = Reading::open(folder)?;
-    let mut row = Row { turns: Vec::new(), head: Head::at(0), now: Timestamp::from_micros(0) };
+    let mut row = Row { turns: Vec::new(), head: Head::at(0), now: reading.begun() };
     loop {
         match reading.advance()? {
             Part::End => return Ok((row.counted(), reading.damaged())),
@@ -115,9 +115,9 @@ impl Row {
         }
     }
 
-    /// Whether the record that tells what was asked may be among those that are lost.
+    /// Whether no record told what was asked: it may be lost, here or in the session that this one was made of.
     fn wants_prompt(&self) -> bool {
-        self.turns.last().is_some_and(|turn| turn.damaged && turn.prompt.is_none())
+        self.turns.last().is_some_and(|turn| turn.prompt.is_none())
     }
 
     fn take(&mut self, body: RecordBody) {

@@ -128,13 +128,9 @@ pub fn metadata_now(folder: &SessionFolder) -> Result<Metadata, StoreError> {
     folded(folder)?.ok_or_else(|| StoreError::Empty { journal: folder.events() })
 }
 
-/// What records make of a session. There must be one that opens it.
-pub(crate) fn metadata_from(records: impl IntoIterator<Item = Record>) -> Option<Metadata> {
-    let mut metadata = None;
-    for record in records {
-        fold::apply(&mut metadata, record);
-    }
-    metadata
+/// Adds what a record makes of a session. Those before the one that opens it say nothing.
+pub(crate) fn take_in(metadata: &mut Option<Metadata>, record: Record) {
+    fold::apply(metadata, record);
 }
 
 fn folded(folder: &SessionFolder) -> Result<Option<Metadata>, StoreError> {

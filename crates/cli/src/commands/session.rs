@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use amplifier_app::chain;
 use amplifier_app::library::Access;
 use amplifier_app::sessions::{self, Damaged, Listed, Place, Scope, SessionError, Unread, story};
+use amplifier_app::spelling;
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 use serde_json::{Value, json};
@@ -282,7 +283,7 @@ fn show(args: &SessionShowArgs, store: &SessionStore) -> Result<Exit, SessionErr
     if args.output == Form::Json {
         let mut session = as_json(&listed);
         if let Value::Object(session) = &mut session {
-            session.insert("folder".to_owned(), json!(folder.dir()));
+            session.insert("folder".to_owned(), json!(spelling::told(folder.dir())));
             session.insert("bytes".to_owned(), json!(bytes));
             session.insert("turn_list".to_owned(), json!(turns));
             session.insert("damaged".to_owned(), sessions::damaged_json(&damaged));

@@ -158,3 +158,24 @@ fn a_plan_whose_name_is_no_text_is_not_missed_later() {
     let ran = desk.amplifier(&["continue", "--quiet", "more"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.seen());
 }
+
+#[test]
+fn a_session_of_a_home_whose_name_is_no_text_is_shown() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("one"));
+    let ran = desk.amplifier(&["run", "--plan", "a.json", "--output", "json", "hi"]);
+    let id = ran.json()["session_id"].as_str().unwrap_or_else(|| panic!("{}", ran.seen())).to_owned();
+    // None begins there; one that did elsewhere can come to stand there.
+    let home = desk.path("").join(name(b"h\xff"));
+    std::fs::rename(desk.home(), &home).unwrap();
+    let amplifier =
+        |args: &[&str]| Ran::of(desk.command(args).env("AMPLIFIER_HOME", &home).output().unwrap());
+    let shown = amplifier(&["session", "show", &id, "--output", "json"]);
+    assert_eq!(shown.code, 0, "{}", shown.seen());
+    let folder = shown.json()["folder"].as_str().unwrap().to_owned();
+    assert!(folder.contains("h\\xff/") && folder.ends_with(&id), "{folder}");
+    for args in [&["session", "list", "--output", "json"][..], &["doctor", "--output", "json"]] {
+        let ran = amplifier(args);
+        assert!(ran.code < 2 && ran.json().is_object(), "{}", ran.seen());
+    }
+}

@@ -314,6 +314,86 @@ fn who_would_go_on_with_a_damaged_session_is_offered_what_works() {
 }
 
 #[test]
+fn what_was_salvaged_is_in_the_list_of_its_folder_and_goes_on() {
+    // The record that names folder and bundle, and everything: then only the views know.
+    for name in ["one line", "nothing left"] {
+        let told = told();
+        ok(told.desk.amplifier(&["session", "rename", &told.id, "my work"]));
+        let injured = match name {
+            "one line" => spoiled(&told, told.line_of("session:described")),
+            _ => String::new(),
+        };
+        told.spoil(&injured);
+        let new = ok(told.desk.amplifier(&["session", "fork", &told.id, "--salvage"])).stdout;
+        let new = new.trim();
+        let listed = ok(told.desk.amplifier(&["session", "list", "--output", "json"])).json();
+        let row = &listed["sessions"][0];
+        assert_eq!((&row["session_id"], &row["name"]), (&json!(new), &json!("my work")), "{name}: {listed}");
+        assert_eq!(row["bundle"]["kind"], json!("plan"), "{name}: {listed}");
+        let shown = ok(told.desk.amplifier(&["session", "show", new]));
+        for said in ["the first question", "the second question", "the third question"] {
+            assert!(shown.stdout.contains(said), "{name}: {}", shown.seen());
+        }
+        assert!(!shown.stdout.contains("(continued)"), "{name}: {}", shown.seen());
+        let went = ok(told.desk.amplifier(&["continue", "--output", "json", "go on"]));
+        assert_eq!(went.json()["session_id"], json!(new), "{name}: {}", went.seen());
+    }
+}
+
+/// The journal as it is now, with a line that cannot be read.
+fn spoiled(told: &Told, line: usize) -> String {
+    let journal = read(&told.folder.join("events.jsonl"));
+    let lines = journal.split_inclusive('\n').enumerate();
+    lines.map(|(at, text)| if at + 1 == line { "no line\n" } else { text }).collect()
+}
+
+#[test]
+fn what_was_said_before_the_first_line_that_can_be_read_was_not_said_in_1970() {
+    let told = told();
+    told.spoil("");
+    for args in [&["session", "show", &told.id][..], &["session", "export", &told.id]] {
+        let ran = told.desk.amplifier(args);
+        refused(&ran, &["events.jsonl"]);
+        assert!(ran.stdout.contains("the first question") && !ran.stdout.contains("1970-"), "{}", ran.seen());
+    }
+}
+
+#[test]
+fn a_journal_whose_line_ends_were_converted_is_read_and_nothing_of_it_is_lost() {
+    let told = told();
+    std::fs::remove_file(told.folder.join("transcript.jsonl")).unwrap();
+    told.spoil(&told.journal.replace('\n', "\r\n"));
+    let ran = told.desk.amplifier(&["continue", "go on"]);
+    refused(&ran, &["events.jsonl:1", "carriage return", "--salvage", "turns 1 to 3 are whole"]);
+    let ran = told.desk.amplifier(&["session", "export", &told.id]);
+    refused(&ran, &["events.jsonl:1", "carriage return", "--salvage"]);
+    assert!(ran.stdout.contains("the third question"), "{}", ran.seen());
+    assert!(!ran.stdout.contains("cannot be read:"), "{}", ran.seen());
+    let made =
+        ok(told.desk.amplifier(&["session", "fork", &told.id, "--salvage", "--output", "json"])).json();
+    assert_eq!(made["left_out"], json!(0), "{made}");
+    let new = made["session_id"].as_str().unwrap();
+    let shown = ok(told.desk.amplifier(&["session", "show", new]));
+    assert_eq!(shown.stdout.matches("answered").count(), 3, "{}", shown.seen());
+}
+
+#[test]
+fn thousands_of_bad_lines_are_told_in_few_words() {
+    let told = told();
+    let second = told.line_of("the second question");
+    let lines: Vec<_> = told.journal.split_inclusive('\n').collect();
+    let bad = "no line\n".repeat(8_000);
+    told.spoil(&format!("{}{bad}{}", lines[..second - 1].concat(), lines[second - 1..].concat()));
+    let ran = told.desk.amplifier(&["session", "export", &told.id, "--format", "json"]);
+    refused(&ran, &["events.jsonl:", "more places are damaged"]);
+    let damaged = ran.json()["damaged"].clone();
+    let damaged = damaged.as_array().unwrap();
+    assert!(damaged.len() < 50, "{}", damaged.len());
+    let last = damaged.last().unwrap();
+    assert!(last["cause"].as_str().unwrap().contains("places behind it"), "{last}");
+}
+
+#[test]
 fn what_the_transcript_does_not_have_either_is_said_where_it_is_missing() {
     let told = told();
     std::fs::remove_file(told.folder.join("transcript.jsonl")).unwrap();
@@ -397,6 +477,20 @@ fn a_doctor_finds_a_damaged_journal_and_lists_know_it_then() {
     told.spoil(&told.journal);
     told.desk.amplifier(&["doctor"]);
     assert!(!ok(told.desk.amplifier(&["session", "list"])).stdout.contains("damaged"));
+}
+
+#[test]
+fn a_doctor_tells_how_many_journals_it_read_and_not_which() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("the answer"));
+    ok(desk.amplifier(&["run", "--plan", "a.json", "an old one"]));
+    let old = desk.sessions().remove(0);
+    ok(desk.amplifier(&["run", "--plan", "a.json", "the newest one"]));
+    let newest = desk.sessions().into_iter().find(|folder| *folder != old).unwrap();
+    // More than is ever read; it takes no room on the disk.
+    std::fs::File::create(newest.join("large")).unwrap().set_len(64 << 20).unwrap();
+    let ran = desk.amplifier(&["doctor"]);
+    assert!(ran.stdout.contains("2 sessions; one journal was read whole"), "{}", ran.seen());
 }
 
 #[test]
