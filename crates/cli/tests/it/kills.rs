@@ -158,9 +158,18 @@ fn what_a_killed_process_left_in_the_folder_of_temporary_files_goes_with_the_nex
     assert_eq!(left(), 1);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    // Nobody told the command, and it would wait for ever.
-    desk.file("end", "");
-    assert_eq!(left(), 1);
+    // Nobody told the command: it goes on, and what it works in stays.
     assert!(runs("short.json", "true").status().unwrap().success());
+    assert_eq!(left(), 1);
+    desk.file("end", "");
+    let folder = std::fs::read_dir(desk.path("tmp")).unwrap().next().unwrap().unwrap().path();
+    block_until("the command has ended", || {
+        std::fs::File::open(folder.join("lock")).unwrap().try_lock().is_ok()
+    });
+    assert_eq!(left(), 1);
+    // It is taken away beside the work of the next one, which does not wait for it unless it is told to.
+    let waits =
+        format!("until [ \"$(ls '{}' | wc -l)\" -eq 1 ]; do sleep 0.05; done", desk.path("tmp").display());
+    assert!(runs("clears.json", &waits).status().unwrap().success());
     assert_eq!(left(), 0);
 }
