@@ -17,9 +17,9 @@ use super::{SessionError, mark};
 use crate::clock::SystemClock;
 use crate::credentials::Credentials;
 use crate::files::{FileError, create_private_dir, sync_dir};
-use crate::journal::{Lease, RecordReader, copy_beginning};
+use crate::journal::{Lease, RecordReader, copy_beginning, verify};
 use crate::paths::SessionFolder;
-use crate::store::{Metadata, SessionStore, check_journal, update_views};
+use crate::store::{Metadata, SessionStore, StoreError, check_journal, update_views};
 
 /// How the folder of a session that is not whole yet begins. No id begins with a dot.
 pub(super) const UNFINISHED: &str = ".new-";
@@ -144,12 +144,21 @@ pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Resu
         _ => error,
     });
     let cut = cut.inspect_err(|error| mark::refused_by(source, error))?;
-    making.make(store, |target| {
-        copy_beginning(source, target, &making.first_record(plan_hash(source, id)?), cut.seq)?;
-        let (journal, _) = own(target, &making.new, "amplifier session fork")?;
-        write(&journal, cut, &[making.described(cut.turn)])?;
-        Ok(cut.turn)
-    })
+    making
+        .make(store, |target| {
+            copy_beginning(source, target, &making.first_record(plan_hash(source, id)?), cut.seq)?;
+            let (journal, _) = own(target, &making.new, "amplifier session fork")?;
+            write(&journal, cut, &[making.described(cut.turn)])?;
+            Ok(cut.turn)
+        })
+        .map_err(|error| match error {
+            // What is wrong with the copy is wrong with what was copied, and that is what somebody can look at.
+            SessionError::Journal(_) | SessionError::Store(StoreError::Journal(_)) => {
+                verify(source).map_or_else(SessionError::from, |_| error)
+            }
+            error => error,
+        })
+        .inspect_err(|error| mark::refused_by(source, error))
 }
 
 fn cut_of(source: &SessionFolder, id: &SessionId, at: Option<u64>) -> Result<Cut, SessionError> {

@@ -21,7 +21,7 @@ use super::reading::{Damaged, Lost, Part, Read, Reading};
 use crate::files::create_private_file;
 use crate::journal::{FileJournal, Lease};
 use crate::paths::SessionFolder;
-use crate::store::{Metadata, SessionStore, check_journal, known_of};
+use crate::store::{Metadata, SessionStore, check_journal, known_of, transcript_of};
 
 /// Who says that something is missing.
 const SPEAKER: &str = "amplifier";
@@ -72,6 +72,7 @@ pub fn salvage(store: &SessionStore, id: &SessionId, name: Option<&str>) -> Resu
             check_journal(source)?;
             return Err(SessionError::Empty { id: id.clone() });
         }
+        copy.settle(source)?;
         damaged = reading.damaged();
         lost = copy.lost;
         copy.end(&making)
@@ -86,8 +87,9 @@ struct Copy {
     seq: u64,
     ts: Timestamp,
     turn: u64,
-    /// How many records were taken over.
+    /// How many records were taken over, and the last of them as the other session counts.
     taken: u64,
+    last: u64,
     lost: Losses,
     /// What the views know of the session that is copied.
     known: Option<Metadata>,
@@ -110,7 +112,7 @@ impl Copy {
         let first = making.first_record(plan_hash);
         let ts = known.as_ref().map_or(first.ts, |metadata| metadata.created);
         journal.append(&first)?;
-        Ok(Self { journal, seq: 1, ts, turn: 0, taken: 0, lost: Losses::default(), known })
+        Ok(Self { journal, seq: 1, ts, turn: 0, taken: 0, last: 0, lost: Losses::default(), known })
     }
 
     fn take(&mut self, record: Record) -> Result<(), SessionError> {
@@ -119,6 +121,7 @@ impl Copy {
             return Ok(());
         }
         self.taken += 1;
+        self.last = self.last.max(record.seq);
         self.add(record.ts, record.turn, record.body)
     }
 
@@ -140,6 +143,19 @@ impl Copy {
             let mut message = Message::user(MISSING);
             message.metadata.insert("source".to_owned(), Value::from(SPEAKER));
             self.add(self.ts, lost.last, RecordBody::Message(Arc::new(message)))?;
+        }
+        Ok(())
+    }
+
+    /// Where the places of what is missing are not certain, the transcript still is what the conversation came to, if no record
+    /// is later than it.
+    fn settle(&mut self, source: &SessionFolder) -> Result<(), SessionError> {
+        if self.lost.told > 0
+            && let Some((seq, said)) = transcript_of(source)
+            && seq >= self.last
+        {
+            (self.lost.told, self.lost.kept) = (0, said.len() as u64);
+            self.add(self.ts, self.turn, RecordBody::Messages(said))?;
         }
         Ok(())
     }

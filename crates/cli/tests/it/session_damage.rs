@@ -722,11 +722,49 @@ fn a_session_that_is_known_to_lack_a_large_value_is_not_gone_on_with() {
     std::fs::write(&blob, vec![b'x'; whole.len()]).unwrap();
     assert_eq!(desk.amplifier(&["session", "show", id]).code, 1);
     let journal = read(&folder.join("events.jsonl"));
-    for args in [&["continue", "third"] as &[&str], &["session", "rename", id, "another"]] {
-        refused(&desk.amplifier(args), &["large value that cannot be read", "--salvage"]);
+    for args in
+        [&["continue", "third"] as &[&str], &["session", "rename", id, "another"], &["session", "fork", id]]
+    {
+        let place = format!("sessions/{id}/events.jsonl:");
+        refused(&desk.amplifier(args), &[&place, "large value that cannot be read", "--salvage"]);
     }
     assert_eq!(read(&folder.join("events.jsonl")), journal);
     std::fs::write(&blob, whole).unwrap();
     ok(desk.amplifier(&["continue", "third"]));
     assert!(!folder.join("damaged.json").exists());
+}
+
+#[test]
+fn what_was_taken_back_does_not_come_back_when_that_record_is_lost() {
+    let told = told();
+    ok(told.desk.amplifier(&["session", "rewind", &told.id, "--to", "1"]));
+    let records = read(&told.folder.join("events.jsonl")).lines().count();
+    ok(told.desk.amplifier(&["continue", "the fourth question"]));
+    let taken_back = |(at, line): (usize, &str)| match at + 1 == records {
+        true => format!("{}\n", line.replacen("\"ts\"", "\"tz\"", 1)),
+        false => format!("{line}\n"),
+    };
+    let damaged: String =
+        read(&told.folder.join("events.jsonl")).lines().enumerate().map(taken_back).collect();
+    told.spoil(&damaged);
+    let ran = ok(told.desk.amplifier(&["session", "fork", &told.id, "--salvage"]));
+    assert!(ran.stderr.contains("nothing that was said is missing"), "{}", ran.seen());
+    let fork = told.desk.home().join("state/sessions").join(ran.stdout.trim());
+    assert_eq!(said(&fork), said(&told.folder));
+}
+
+/// The conversation that a session goes on with.
+fn said(folder: &std::path::Path) -> String {
+    read(&folder.join("transcript.jsonl"))
+}
+
+#[test]
+fn a_fork_without_a_plan_is_told_what_it_needs() {
+    let told = told();
+    std::fs::write(told.folder.join("mount_plan.json"), "{").unwrap();
+    let ran = ok(told.desk.amplifier(&["session", "fork", &told.id]));
+    let fork = ran.stdout.trim();
+    assert!(ran.stderr.contains("its plan is of no use"), "{}", ran.seen());
+    assert!(ran.stderr.contains(&format!("`amplifier resume {fork} --bundle NAME`")), "{}", ran.seen());
+    ok(told.desk.amplifier(&["run", "--resume", fork, "--plan", "a.json", "go on"]));
 }

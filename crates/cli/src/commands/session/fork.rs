@@ -25,6 +25,12 @@ pub fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, Sessio
         let request = sessions::ForkRequest { at: args.at, name: args.name.clone() };
         sessions::fork(store, &id, &request)?
     };
+    let (shared, fork) = (count(forked.turn, "turn"), &forked.id);
+    let mut goes_on = format!("amplifier resume {fork}");
+    if let Err(error) = store.plan(&store.open(fork)?) {
+        Remark::warning(format!("its plan is of no use: {}", chain(&error))).tell();
+        goes_on.push_str(" --bundle NAME");
+    }
     match args.output {
         Form::Json => {
             if let Value::Object(told) = &mut told {
@@ -35,10 +41,7 @@ pub fn fork(args: &SessionForkArgs, store: &SessionStore) -> Result<Exit, Sessio
         }
         Form::Text => {
             render::out(&forked.id.to_string());
-            let (shared, fork) = (count(forked.turn, "turn"), &forked.id);
-            render::say_aside(&format!(
-                "it shares {shared} with `{id}`; `amplifier resume {fork}` goes on with it"
-            ));
+            render::say_aside(&format!("it shares {shared} with `{id}`; `{goes_on}` goes on with it"));
         }
     }
     Ok(Exit::Success)
