@@ -2,7 +2,7 @@
 //! the folder; each call is a file that people can read and change. No header but harmless ones is ever written, and
 //! texts lose their secrets first: those that the application knows, and what looks like one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,15 +65,14 @@ impl Run {
     /// The body of an answer without secrets, also where one came in pieces.
     async fn hide_body(&self, body: String) -> Result<String, LlmError> {
         let body = redact_text(&self.hide_text(body).await?).into_owned();
-        let joined = stream::joined(&body);
-        let mut changed = BTreeMap::new();
-        for (place, whole) in &joined {
+        let mut changed = Vec::new();
+        for whole in stream::joined(&body) {
             let hidden = redact_text(&self.hide_text(whole.text.clone()).await?).into_owned();
             if hidden != whole.text {
-                changed.insert(place.clone(), hidden);
+                changed.push((whole, hidden));
             }
         }
-        Ok(if changed.is_empty() { body } else { stream::rewritten(&body, &joined, &changed) })
+        Ok(if changed.is_empty() { body } else { stream::rewritten(&body, &changed) })
     }
 }
 
