@@ -164,3 +164,29 @@ async fn a_key_in_pieces_in_one_call_leaves_the_other_calls_of_a_recording_as_th
     let ran = run(&desk, "AMPLIFIER_REPLAY", &tape, "read both");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "read\n"), "{}", ran.seen());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_differ_in_a_date_alone_are_not_taken_for_each_other() {
+    let days = ["1999-01-01", "1999-01-02"];
+    let ask = |day: &str| format!("what was on {day}?");
+    let server = Server::start(move |request: &Request| {
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        let Some(day) = days.iter().find(|day| body.contains(&ask(day))) else { return Reply::new(404, "{}") };
+        let said = json!({"choices": [{"index": 0, "delta": {"content": format!("that of {day}")}, "finish_reason": "stop"}]});
+        Reply::new(200, format!("data: {said}\n\ndata: [DONE]\n\n")).with("content-type", "text/event-stream")
+    })
+    .await;
+    let desk = Desk::new();
+    settle(&desk, &server.url("/v1"));
+    let tape = desk.path("tape");
+    tokio::task::block_in_place(|| {
+        for day in days {
+            let ran = run(&desk, "AMPLIFIER_RECORD", &tape, &ask(day));
+            assert_eq!((ran.code, ran.stdout), (0, format!("that of {day}\n")), "{}", ran.stderr);
+        }
+    });
+    let elsewhere = Desk::new();
+    settle(&elsewhere, "http://127.0.0.1:9/v1");
+    let ran = run(&elsewhere, "AMPLIFIER_REPLAY", &tape, &ask(days[1]));
+    assert_eq!((ran.code, ran.stdout), (0, format!("that of {}\n", days[1])), "{}", ran.stderr);
+}
