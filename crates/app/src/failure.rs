@@ -2,6 +2,8 @@
 //!
 //! It decides nothing about the turn and prints nothing; `run` and the chat show the same words.
 
+use std::io;
+
 use amplifier_core::contracts::{ContextError, TurnError};
 use amplifier_core::ledger::LimitReached;
 use amplifier_core::report::{LoadEntry, LoadOutcome};
@@ -163,6 +165,12 @@ fn too_long(id: &SessionId, front: Front) -> String {
     }
 }
 
+/// Whether the server is one of this machine that does not run: the call itself was refused, and not the way there.
+fn nobody_listens(error: &LlmError) -> bool {
+    let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
+}
+
 /// Whom a failed call asked, as far as that can be told.
 struct Asked<'a> {
     /// The name it is mounted under, and who it is.
@@ -250,8 +258,7 @@ impl<'a> Asked<'a> {
                 format!("the account has nothing left; look at its billing page, {}", later("then"))
             }
             Kind::ProviderUnavailable => later("the service has trouble of its own; later"),
-            // What is on this machine is not asked again when nobody listens there.
-            Kind::Network if !error.retryable => self.start(),
+            Kind::Network if nobody_listens(error) => self.start(),
             Kind::Network => {
                 let place = self.place().unwrap_or_else(|| "its place".to_owned());
                 format!(

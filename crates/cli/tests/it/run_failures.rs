@@ -105,6 +105,43 @@ fn a_place_where_nobody_listens_is_told_in_one_line_with_its_cause() {
 }
 
 #[test]
+fn a_server_that_hangs_up_behind_a_part_of_its_answer_is_not_told_to_be_started() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let piece =
+            |delta: Value| format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}));
+        let call =
+            json!({"index": 0, "id": "a", "type": "function", "function": {"name": "x", "arguments": "{"}});
+        let said = [piece(json!({"content": "Let me look."})), piece(json!({"tool_calls": [call]}))].concat();
+        let head =
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\ncontent-length: 9999";
+        // First a part of an answer, then none at all; and all the while somebody listens.
+        for answer in [format!("{head}\r\n\r\n{said}"), String::new()] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
+            while !request.ends_with(b"}") {
+                let count = stream.read(&mut buffer).unwrap();
+                request.extend_from_slice(&buffer[..count]);
+            }
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+        listener
+    });
+    let desk = Desk::new();
+    let mut asks = asks(&place);
+    asks["session"]["orchestrator"] = json!("loop-streaming");
+    asks["providers"][0]["config"]["max_retries"] = json!(1);
+    asks["providers"][0]["config"]["min_retry_delay"] = json!(0.001);
+    desk.plan("a.json", &asks);
+    let ran = run(&desk, &["--plan", "a.json", "hi"]);
+    drop(server.join().unwrap());
+    tells(&ran, 1, &["connection closed", "(NetworkError)", "hint: is there a server at "]);
+    assert!(!ran.stderr.contains("nobody listens"), "{}", ran.seen());
+}
+
+#[test]
 fn a_provider_of_the_settings_is_tried_by_its_name_there() {
     let (desk, place) = (Desk::new(), format!("http://{}/v1", closed()));
     let entry = json!([{

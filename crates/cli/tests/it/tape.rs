@@ -13,8 +13,12 @@ const KEY: &str = "plain-words-make-a-key";
 
 /// The built-in bundle with a server of the Chat Completions protocol.
 fn settle(desk: &Desk, base_url: &str) {
+    settle_with(desk, "provider-chat-completions", base_url);
+}
+
+fn settle_with(desk: &Desk, module: &str, base_url: &str) {
     let entry = json!([{
-        "module": "provider-chat-completions",
+        "module": module,
         "config": {"base_url": base_url, "default_model": "smol", "max_retries": 0, "api_key": "${SMOL_KEY}"},
     }]);
     desk.file(".amplifier/settings.yaml", json!({"config": {"providers": entry}}).to_string());
@@ -101,4 +105,88 @@ async fn a_recording_holds_no_known_key_whoever_said_it_and_in_however_many_piec
     let text: String = files.map(|file| read(&file)).collect();
     assert!(text.contains("is [REDACTED] there?") && text.contains("It is [REDACTED]"), "{text}");
     assert!(!text.contains(KEY) && !text.contains("make-a-key"), "{text}");
+}
+
+/// A server of Anthropic's protocol whose model calls two tools, the key in pieces in the second call, and then is done.
+async fn calls_two_tools() -> Server {
+    let asked = AtomicUsize::new(0);
+    Server::start(move |request: &Request| {
+        if request.method != "POST" {
+            return Reply::new(404, "{}");
+        }
+        let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "smol", "content": [],
+            "usage": {"input_tokens": 1, "output_tokens": 1}});
+        let mut events = vec![json!({"type": "message_start", "message": message})];
+        let mut block = |index: usize, block: Value, deltas: Vec<Value>| {
+            events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+            let delta = |delta| json!({"type": "content_block_delta", "index": index, "delta": delta});
+            events.extend(deltas.into_iter().map(delta));
+            events.push(json!({"type": "content_block_stop", "index": index}));
+        };
+        let first = asked.fetch_add(1, Ordering::SeqCst) == 0;
+        if first {
+            let (begin, end) = KEY.split_at(9);
+            let second = [format!("{{\"file_path\": \"{begin}"), format!("{end}\"}}")];
+            let calls = [["{\"file_path\": ".to_owned(), "\"a.txt\"}".to_owned()], second];
+            for (index, pieces) in calls.into_iter().enumerate() {
+                let call = json!({"type": "tool_use", "id": format!("call_{index}"), "name": "read_file", "input": {}});
+                let piece = |text| json!({"type": "input_json_delta", "partial_json": text});
+                block(index, call, pieces.into_iter().map(piece).collect());
+            }
+        } else {
+            block(0, json!({"type": "text", "text": ""}), vec![json!({"type": "text_delta", "text": "read"})]);
+        }
+        let reason = if first { "tool_use" } else { "end_turn" };
+        events.push(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 2}}));
+        events.push(json!({"type": "message_stop"}));
+        let event = |event: Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+        let body: String = events.into_iter().map(event).collect();
+        Reply::new(200, body).with("content-type", "text/event-stream")
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_in_pieces_in_one_call_leaves_the_other_calls_of_a_recording_as_they_were() {
+    let (desk, server) = (Desk::new(), calls_two_tools().await);
+    settle_with(&desk, "provider-anthropic", &server.url(""));
+    desk.file("a.txt", "one\n");
+    let tape = desk.path("tape");
+    let ran = tokio::task::block_in_place(|| run(&desk, "AMPLIFIER_RECORD", &tape, "read both"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "read\n"), "{}", ran.seen());
+    let files = std::fs::read_dir(&tape).unwrap().map(|file| file.unwrap().path());
+    let text: String = files.map(|file| read(&file)).collect();
+    assert!(!text.contains(KEY) && !text.contains("make-a-key"), "{text}");
+
+    let desk = Desk::new();
+    settle_with(&desk, "provider-anthropic", "http://127.0.0.1:9");
+    desk.file("a.txt", "one\n");
+    let ran = run(&desk, "AMPLIFIER_REPLAY", &tape, "read both");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "read\n"), "{}", ran.seen());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_differ_in_a_date_alone_are_not_taken_for_each_other() {
+    let days = ["1999-01-01", "1999-01-02"];
+    let ask = |day: &str| format!("what was on {day}?");
+    let server = Server::start(move |request: &Request| {
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        let Some(day) = days.iter().find(|day| body.contains(&ask(day))) else { return Reply::new(404, "{}") };
+        let said = json!({"choices": [{"index": 0, "delta": {"content": format!("that of {day}")}, "finish_reason": "stop"}]});
+        Reply::new(200, format!("data: {said}\n\ndata: [DONE]\n\n")).with("content-type", "text/event-stream")
+    })
+    .await;
+    let desk = Desk::new();
+    settle(&desk, &server.url("/v1"));
+    let tape = desk.path("tape");
+    tokio::task::block_in_place(|| {
+        for day in days {
+            let ran = run(&desk, "AMPLIFIER_RECORD", &tape, &ask(day));
+            assert_eq!((ran.code, ran.stdout), (0, format!("that of {day}\n")), "{}", ran.stderr);
+        }
+    });
+    let elsewhere = Desk::new();
+    settle(&elsewhere, "http://127.0.0.1:9/v1");
+    let ran = run(&elsewhere, "AMPLIFIER_REPLAY", &tape, &ask(days[1]));
+    assert_eq!((ran.code, ran.stdout), (0, format!("that of {}\n", days[1])), "{}", ran.stderr);
 }

@@ -237,6 +237,27 @@ async fn what_was_allowed_for_good_is_kept_without_secrets_and_files_of_before_s
 }
 
 #[tokio::test]
+async fn what_an_older_program_wrote_down_as_it_was_said_is_not_written_again() {
+    let desk = Desk::new();
+    let config = json!({"remember": "always", "remember_file": "keep/approvals.json"});
+    let input = run("deploy --to plain-words-make-a-key").to_string();
+    desk.write(
+        "keep/approvals.json",
+        &json!({"version": 1, "grants": [{"tool": "bash", "input": input}]}).to_string(),
+    );
+    let approval = Arc::new(ScriptedApproval::new([Ok("Allow always".to_owned())]));
+    let session = gated(&desk, config.clone(), Some(approval)).await;
+    assert_eq!(verdict(&session, "bash", run("make")).await, None);
+    session.cleanup().await;
+    let kept = std::fs::read_to_string(desk.path("keep/approvals.json")).unwrap();
+    assert!(kept.contains("make") && !kept.contains("plain-words-make-a-key"), "{kept}");
+    let next = gated(&desk, config, None).await;
+    for known in ["make", "deploy --to plain-words-make-a-key"] {
+        assert_eq!(verdict(&next, "bash", run(known)).await, None, "{known}");
+    }
+}
+
+#[tokio::test]
 async fn the_sessions_own_list_and_single_tools_are_heard() {
     let desk = Desk::new();
     let config = json!({

@@ -149,9 +149,11 @@ fn read(file: &Path) -> Result<Kept, String> {
     if kept.version > VERSION {
         return Err(named(&format!("it is of version {}, newer than this program", kept.version)));
     }
-    // What an older program wrote down as it was said.
+    // What an older program wrote down as it was said may hold keys that only the application knows: it is not written again,
+    // its hash is.
     let grants = kept.grants.into_iter().map(|written| {
-        let (Grant { tool, hash }, input) = (written.grant(), written.input);
+        let Grant { tool, hash } = written.grant();
+        let input = written.hash.and(written.input);
         Written { tool, hash, input: input.map(|input| redact_text(&input).into_owned()) }
     });
     Ok(Kept { version: kept.version, grants: grants.collect() })

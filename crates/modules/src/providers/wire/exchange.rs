@@ -1,5 +1,6 @@
 //! Carries calls: over the network, within the times and sizes of the settings. It does not know what a call says.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -163,8 +164,13 @@ impl Exchange {
                 self.settings.proxy.is_none() && Url::parse(&self.base).is_ok_and(|url| is_local(&url));
             let nobody_listens = is_here && errors::is_refused(&error);
             let error = errors::from_transport(error);
-            // On this machine that is no passing trouble of a network: somebody has to start the server.
-            LlmError { retryable: error.retryable && !nobody_listens, ..error }
+            // On this machine that is no passing trouble of a network: somebody has to start the server. The cause says so to
+            // whoever tells a person, since much else is not tried again.
+            match error.cause.clone().filter(|_| nobody_listens) {
+                Some(cause) => LlmError { retryable: false, ..error }
+                    .caused_by(io::Error::new(io::ErrorKind::ConnectionRefused, cause)),
+                None => error,
+            }
         })
     }
 }

@@ -2,7 +2,7 @@
 //! the folder; each call is a file that people can read and change. No header but harmless ones is ever written, and
 //! texts lose their secrets first: those that the application knows, and what looks like one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,8 @@ use tokio::fs;
 
 mod alike;
 mod stream;
+
+use self::alike::Times;
 
 /// Headers of answers that replay needs.
 const KEPT: [&str; 5] = ["content-type", "retry-after", "retry-after-ms", "x-ms-retry-after-ms", "date"];
@@ -65,15 +67,14 @@ impl Run {
     /// The body of an answer without secrets, also where one came in pieces.
     async fn hide_body(&self, body: String) -> Result<String, LlmError> {
         let body = redact_text(&self.hide_text(body).await?).into_owned();
-        let joined = stream::joined(&body);
-        let mut changed = BTreeMap::new();
-        for (place, whole) in &joined {
+        let mut changed = Vec::new();
+        for whole in stream::joined(&body) {
             let hidden = redact_text(&self.hide_text(whole.text.clone()).await?).into_owned();
             if hidden != whole.text {
-                changed.insert(place.clone(), hidden);
+                changed.push((whole, hidden));
             }
         }
-        Ok(if changed.is_empty() { body } else { stream::rewritten(&body, &joined, &changed) })
+        Ok(if changed.is_empty() { body } else { stream::rewritten(&body, &changed) })
     }
 }
 
@@ -98,8 +99,8 @@ impl Asked {
     }
 
     /// The same without what belongs to the run.
-    fn settled(&self, folder: Option<&str>) -> Self {
-        let body = scrub_value(self.body.clone(), &|text: &str| alike::settled(text, folder));
+    fn settled(&self, folder: Option<&str>, times: Times) -> Self {
+        let body = scrub_value(self.body.clone(), &|text: &str| alike::settled(text, folder, times));
         Self { body, ..self.clone() }
     }
 
@@ -221,7 +222,7 @@ async fn write(folder: &Path, take: Take) -> Result<(), LlmError> {
 }
 
 /// Answers from a folder. Each recorded call answers once, in the order of the files: a request that is the same, else one
-/// that differs only in what belongs to the run.
+/// that differs only in what belongs to the run: first where even the dates are the same, for what is asked may be one.
 pub(super) struct Player {
     folder: PathBuf,
     takes: Vec<Recorded>,
@@ -232,6 +233,7 @@ pub(super) struct Player {
 struct Recorded {
     name: String,
     asked: Asked,
+    dated: Asked,
     settled: Asked,
     given: Given,
 }
@@ -255,19 +257,23 @@ impl Player {
             let text = fs::read(&path).await.map_err(|error| told(&path, &error))?;
             let take: Take = serde_json::from_slice(&text).map_err(|error| told(&path, &error))?;
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let settled = take.request.settled(take.folder.as_deref());
-            takes.push(Recorded { name, asked: take.request, settled, given: take.response });
+            let settled = |times| take.request.settled(take.folder.as_deref(), times);
+            let (dated, settled) = (settled(Times::Kept), settled(Times::Settled));
+            takes.push(Recorded { name, asked: take.request, dated, settled, given: take.response });
         }
         Ok(Self { folder, takes, played: Mutex::default(), run })
     }
 
     /// The answer to this call, or why there is none.
     pub(super) fn play(&self, asked: &Asked) -> Result<Given, LlmError> {
-        let settled = asked.settled(self.run.folder.as_deref());
+        let settled = |times| asked.settled(self.run.folder.as_deref(), times);
+        let (dated, settled) = (settled(Times::Kept), settled(Times::Settled));
         let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh: Vec<_> = self.takes.iter().enumerate().filter(|(at, _)| !played.contains(at)).collect();
-        let same = fresh.iter().find(|(_, take)| take.asked == *asked);
-        let found = same.or_else(|| fresh.iter().find(|(_, take)| take.settled == settled));
+        let first = |is_same: &dyn Fn(&Recorded) -> bool| fresh.iter().find(|(_, take)| is_same(take));
+        let found = first(&|take| take.asked == *asked)
+            .or_else(|| first(&|take| take.dated == dated))
+            .or_else(|| first(&|take| take.settled == settled));
         if let Some((at, take)) = found {
             played.insert(*at);
             return Ok(take.given.clone());

@@ -12,13 +12,20 @@ const UUID: &str = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
 const BEFORE: usize = 24;
 const BEHIND: usize = 72;
 
-/// A text without what belongs to the run: where it works, its ids, its dates and times.
-pub(super) fn settled(text: &str, folder: Option<&str>) -> String {
+/// Whether dates and times count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    Kept,
+    Settled,
+}
+
+/// A text without what belongs to the run: where it works, its ids, its dates and times where they do not count.
+pub(super) fn settled(text: &str, folder: Option<&str>, times: Times) -> String {
     let text = without_status(text);
     // The root of everything stands at the beginning of every path.
     match folder.filter(|folder| folder.len() > 1) {
-        Some(folder) => without_stamps(&text.replace(folder, "<folder>")),
-        None => without_stamps(&text),
+        Some(folder) => without_stamps(&text.replace(folder, "<folder>"), times),
+        None => without_stamps(&text, times),
     }
 }
 
@@ -32,11 +39,11 @@ fn without_status(text: &str) -> String {
     settled
 }
 
-fn without_stamps(text: &str) -> String {
+fn without_stamps(text: &str, times: Times) -> String {
     let mut settled = String::with_capacity(text.len());
     let (mut rest, mut inside) = (text, false);
     while let Some(first) = rest.chars().next() {
-        let stamp = if inside || !first.is_ascii_hexdigit() { None } else { stamp(rest) };
+        let stamp = if inside || !first.is_ascii_hexdigit() { None } else { stamp(rest, times) };
         let (word, length) = stamp.unwrap_or(("", first.len_utf8()));
         let (taken, behind) = rest.split_at(length);
         settled.push_str(if word.is_empty() { taken } else { word });
@@ -47,11 +54,14 @@ fn without_stamps(text: &str) -> String {
 }
 
 /// What stands at the beginning of a text, if that belongs to the run, and how long it is.
-fn stamp(text: &str) -> Option<(&'static str, usize)> {
+fn stamp(text: &str, times: Times) -> Option<(&'static str, usize)> {
     if begins(text, UUID) {
         // The ids of agents go on behind their parent's.
         let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         return Some(("<id>", text.find(|c| !goes_on(c)).unwrap_or(text.len())));
+    }
+    if times == Times::Kept {
+        return None;
     }
     if begins(text, "dddd-dd-dd") {
         let time = text.get(11..).filter(|_| text.get(10..11).is_some_and(|between| "T ".contains(between)));
@@ -148,7 +158,7 @@ mod tests {
     #[test]
     fn what_belongs_to_the_run_is_settled_and_nothing_else() {
         let id = "01a1ecfe-5237-79ff-88ba-66056ee99424";
-        let settle = |text: &str| settled(text, Some("/home/me/work"));
+        let settle = |text: &str| settled(text, Some("/home/me/work"), Times::Settled);
         assert_eq!(settle(&format!("in {id}, from {id}-0123abcd_scout.")), "in <id>, from <id>.");
         assert_eq!(
             settle("read /home/me/work/a.txt, not /home/me/other"),
@@ -166,6 +176,8 @@ mod tests {
         for kept in ["v12026-11-18", "1.2.3", "10:30", "2026-1-1", "cafebabe", "ein Satz über 12 Äpfel"] {
             assert_eq!(settle(kept), kept);
         }
+        let dated = format!("{id} at 2026-11-18");
+        assert_eq!(settled(&dated, None, Times::Kept), "<id> at 2026-11-18");
         let told = |inside: &str| format!("hi\n\n{STATUS}\n{inside}\n{STATUS_END} and more");
         assert_eq!(settle(&told("a")), settle(&told("Git:\nCurrent branch: other")));
         assert_ne!(settle(&told("a")), settle(&told("a").replace("more", "less")));
