@@ -143,7 +143,7 @@ pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Resu
         }
         _ => error,
     });
-    let cut = cut.inspect_err(|error| mark::refused_by(source, error))?;
+    let cut = cut.inspect_err(|error| drop(mark::refused_by(source, error)))?;
     making.make(store, |target| {
         copy_beginning(source, target, &making.first_record(plan_hash(source, id)?), cut.seq)?;
         let (journal, _) = own(target, &making.new, "amplifier session fork")?;
