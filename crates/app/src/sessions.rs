@@ -40,7 +40,7 @@ pub use describe::{MAX_NAME_CHARS, Renamed, checked_name, rename};
 pub use find::resolve;
 pub use fork::{ForkRequest, Forked, fork};
 pub use list::{Children, Listed, Listing, Scope, Tree, Unread, list, look, look_around, tree};
-pub use mark::{damaged_json, note as note_damaged};
+pub use mark::{DamagedPlace, damaged_json, note as note_damaged};
 pub use place::Place;
 pub use reading::{Damaged, join as join_damaged};
 pub use remove::{Old, Removal, copies_of, delete, delete_each, families, older_than, size_of, sweep};

@@ -143,7 +143,7 @@ pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Resu
         }
         _ => error,
     });
-    let cut = cut.inspect_err(|error| mark::refused_by(source, error))?;
+    let cut = cut.inspect_err(|error| drop(mark::refused_by(source, error)))?;
     making
         .make(store, |target| {
             copy_beginning(source, target, &making.first_record(plan_hash(source, id)?), cut.seq)?;
@@ -158,7 +158,7 @@ pub fn fork(store: &SessionStore, id: &SessionId, request: &ForkRequest) -> Resu
             }
             error => error,
         })
-        .inspect_err(|error| mark::refused_by(source, error))
+        .inspect_err(|error| drop(mark::refused_by(source, error)))
 }
 
 fn cut_of(source: &SessionFolder, id: &SessionId, at: Option<u64>) -> Result<Cut, SessionError> {

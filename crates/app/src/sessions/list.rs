@@ -5,18 +5,21 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use amplifier_core::clock::Clock;
-use amplifier_core::error::chain;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
 
 use super::index::{Contents, Index, Known, Note};
-use super::{Place, SessionError, mark, reading};
-use crate::clock::SystemClock;
+use super::mark::{self, DamagedPlace};
+use super::{Place, SessionError, reading};
+use crate::clock::{SystemClock, can_be_right};
 use crate::journal::{Lease, LeaseError, Owner};
 use crate::library::Access;
 use crate::store::{
     Metadata, SessionStore, StoreError, are_damaged, check_journal, metadata_now, metadata_of, update_views,
 };
+
+/// The clocks of two machines that share a home may differ by this much.
+const LEEWAY_MICROS: i64 = 60 * 1_000_000;
 
 /// Which sessions.
 #[derive(Debug, Clone, Default)]
@@ -80,16 +83,29 @@ pub struct Listed {
     /// When it was last used, as far as that is known: not before what was used before it, whatever the clock said then.
     pub used: Timestamp,
     /// What was found to be wrong with its journal, as far as a list knows.
-    pub damaged: Option<String>,
+    pub damaged: Vec<DamagedPlace>,
+    /// By what it stands before or behind others: who is used later has more.
+    rank: i64,
 }
 
 impl Listed {
     fn new(metadata: Metadata, owner: Option<Owner>) -> Self {
-        Self { used: metadata.updated, metadata, owner, damaged: None }
+        let used = metadata.updated;
+        Self { used, rank: used.as_micros(), metadata, owner, damaged: Vec::new() }
     }
 
+    /// Used then, as the index has it. Since the clock was ahead once, that may lie ahead too and says no more than what was
+    /// used before what; the time of the last record is nearer then.
     fn used(self, at: i64) -> Self {
-        Self { used: Timestamp::from_micros(at), ..self }
+        let is_ahead = at > SystemClock::default().now().as_micros();
+        let used = if is_ahead { self.metadata.updated } else { Timestamp::from_micros(at) };
+        Self { used, rank: at, ..self }
+    }
+
+    /// Whether the time of its last use can be right, by what the clock says now.
+    pub fn is_dated(&self) -> bool {
+        let latest = SystemClock::default().now().as_micros().saturating_add(LEEWAY_MICROS);
+        can_be_right(self.used) && self.used.as_micros() <= latest
     }
 }
 
@@ -118,7 +134,7 @@ impl Candidate<'_> {
     fn rank(&self) -> (i64, &str) {
         match self {
             Self::Indexed(id, known) => (known.used(), id),
-            Self::Looked(listed) => (listed.used.as_micros(), listed.metadata.session_id.as_str()),
+            Self::Looked(listed) => (listed.rank, listed.metadata.session_id.as_str()),
         }
     }
 }
@@ -208,9 +224,26 @@ impl Listing {
     /// The same, with what is known to be wrong with each: for whoever shows it.
     #[must_use]
     pub fn marked(mut self, store: &SessionStore) -> Self {
-        for listed in self.sessions.iter_mut().filter(|listed| listed.damaged.is_none()) {
-            listed.damaged = mark::of(&store.home().session(&listed.metadata.session_id));
+        let mut anew = Vec::new();
+        for listed in &mut self.sessions {
+            let id = listed.metadata.session_id.clone();
+            if listed.damaged.is_empty() {
+                listed.damaged = mark::of(&store.home().session(&id));
+            }
+            // What the index has of it was made by an older version of this program, which counted in another way. Where it
+            // cannot be looked at again, that is what is known.
+            if !listed.metadata.is_current()
+                && let Ok((looked, _)) = look(store, &id)
+            {
+                (listed.metadata, listed.owner) = (looked.metadata, looked.owner);
+                // Who has it tells the index when it is done.
+                if listed.owner.is_none() {
+                    anew.push((listed.metadata.clone(), listed.rank));
+                }
+            }
         }
+        let notes: Vec<_> = anew.iter().map(|(metadata, rank)| Note::Found(metadata, *rank)).collect();
+        Index::of(store.home()).note(&notes);
         self
     }
 
@@ -285,8 +318,7 @@ fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resul
         Err(error @ SessionError::Store(StoreError::Behind { .. } | StoreError::Journal(_))) => {
             // The error of the journal is the one worth telling.
             let Ok(metadata) = store.metadata(id) else { return Err(error) };
-            let damaged = Some(chain(&error));
-            mark::refused_by(&store.home().session(id), &error);
+            let damaged = vec![mark::refused_by(&store.home().session(id), &error)];
             listing.damaged.push((id.clone(), error));
             Ok(Listed { damaged, ..Listed::new(metadata, None) })
         }

@@ -3,7 +3,7 @@
 //! cannot be written costs a list a word and is no reason to fail.
 
 use amplifier_core::error::chain;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::reading::Damaged;
@@ -16,22 +16,26 @@ use crate::store::{StoreError, check_journal};
 /// How many places are written down.
 const PLACES: usize = 20;
 
-/// What a list reads of a place.
-#[derive(Deserialize)]
-struct Place {
-    cause: String,
+/// A damaged place as it is written down and as programs are told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamagedPlace {
+    /// Nothing where it is no line that is wrong: the file may not be readable at all.
+    pub line: Option<u64>,
+    pub cause: String,
 }
 
 /// What programs are told of damage.
 pub fn damaged_json(damaged: &[Damaged]) -> Value {
-    damaged.iter().map(|one| json!({ "line": one.line, "cause": chain(&one.error) })).collect()
+    damaged.iter().map(|one| json!(DamagedPlace { line: Some(one.line), cause: chain(&one.error) })).collect()
 }
 
 /// What is known to be wrong with a session; nothing where nothing is.
-pub(super) fn of(folder: &SessionFolder) -> Option<String> {
-    let text = std::fs::read(folder.damage()).ok()?;
-    let places: Vec<Place> = serde_json::from_slice(&text).ok()?;
-    places.into_iter().next().map(|place| place.cause)
+pub(super) fn of(folder: &SessionFolder) -> Vec<DamagedPlace> {
+    // A mark is a view: one that cannot be read says nothing.
+    std::fs::read(folder.damage())
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default()
 }
 
 /// Writes down what a reading found. One that found nothing need not have read everything.
@@ -48,19 +52,25 @@ pub(crate) fn refused(folder: &SessionFolder, error: &StoreError) {
 }
 
 /// The same, for whoever did something else with it than to open it.
-pub(super) fn refused_by(folder: &SessionFolder, error: &SessionError) {
+pub(super) fn refused_by(folder: &SessionFolder, error: &SessionError) -> DamagedPlace {
     let line = match error {
         SessionError::Store(error) => rescue::line_of(error),
         SessionError::Journal(error) => rescue::line_of_journal(error),
         _ => None,
     };
-    write_cause(folder, line, error);
+    write_cause(folder, line, error)
 }
 
-fn write_cause(folder: &SessionFolder, line: Option<u64>, error: &(dyn std::error::Error + 'static)) {
-    if let Some(line) = line {
-        write(folder, &json!([{ "line": line, "cause": chain(error) }]));
+fn write_cause(
+    folder: &SessionFolder,
+    line: Option<u64>,
+    error: &(dyn std::error::Error + 'static),
+) -> DamagedPlace {
+    let place = DamagedPlace { line, cause: chain(error) };
+    if line.is_some() {
+        write(folder, &json!([place]));
     }
+    place
 }
 
 /// Looks again at a session that was found to be damaged: a copy may have been put back.

@@ -127,7 +127,7 @@ pub fn copies_of(store: &SessionStore, id: &SessionId) -> Option<PathBuf> {
 #[derive(Debug, Default)]
 pub struct Old {
     pub sessions: Vec<Listed>,
-    /// Sessions that would be, by a clock that was wrong when they were used. They stay.
+    /// Sessions that would be, or may be, had the clock not been wrong when they were used. They stay.
     pub undated: Vec<Listed>,
     /// Sessions of which it is not known how old they are.
     pub unread: Vec<Unread>,
@@ -135,7 +135,7 @@ pub struct Old {
 
 /// The sessions of a scope in which nothing happened for this many days and which nobody has. Sub-sessions go with their
 /// parents; one whose parent is gone stands for itself. What the index knows of the last use counts, which does not go back
-/// with the clock; where it knows nothing, a time that cannot be right says nothing of a session's age.
+/// with the clock; where it knows nothing, or lies ahead, a time that cannot be right says nothing of a session's age.
 pub fn older_than(store: &SessionStore, scope: &Scope, days: u32) -> Result<Old, SessionError> {
     let now = SystemClock::default().now().as_micros();
     let since = Timestamp::from_micros(now.saturating_sub(i64::from(days).saturating_mul(MICROS_OF_A_DAY)));
@@ -143,10 +143,11 @@ pub fn older_than(store: &SessionStore, scope: &Scope, days: u32) -> Result<Old,
     let ids: HashSet<SessionId> = all.iter().map(|listed| listed.metadata.session_id.clone()).collect();
     let has_parent =
         |listed: &Listed| listed.metadata.parent_id.as_ref().is_some_and(|parent| ids.contains(parent));
-    let is_old = |listed: &Listed| listed.owner.is_none() && listed.used < since;
+    let is_old = |listed: &Listed| listed.owner.is_none() && (listed.used < since || !listed.is_dated());
     let is_meant = |listed: &Listed| scope.is_here(listed.metadata.working_dir.as_deref());
     let meant = all.into_iter().filter(|listed| is_meant(listed) && !has_parent(listed) && is_old(listed));
-    let (sessions, undated) = meant.partition(|listed| can_be_right(listed.metadata.updated));
+    let (sessions, undated) =
+        meant.partition(|listed| listed.is_dated() && can_be_right(listed.metadata.updated));
     Ok(Old { sessions, undated, unread })
 }
 

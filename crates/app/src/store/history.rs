@@ -74,7 +74,8 @@ fn from_views(folder: &SessionFolder) -> Result<Result<History, ViewsUse>, Store
 /// the transcript is not what was written, or spells something in another way than the journal.
 pub(crate) fn transcript_of(folder: &SessionFolder) -> Option<(u64, Messages)> {
     let views = metadata::read(folder).ok()?.views;
-    let is_told = views.version == metadata::PROGRESS_VERSION && views.seq > 0 && !views.respelled;
+    let is_ours = (metadata::TRANSCRIPT_VERSION..=metadata::PROGRESS_VERSION).contains(&views.version);
+    let is_told = is_ours && views.seq > 0 && !views.respelled;
     Some((views.seq, is_told.then(|| transcript(folder, views))??))
 }
 

@@ -61,6 +61,11 @@ impl Metadata {
 }
 
 impl Metadata {
+    /// Whether it was made as this version of the program makes it.
+    pub(crate) fn is_current(&self) -> bool {
+        self.views.version == PROGRESS_VERSION
+    }
+
     /// What it cost; nothing when nobody told a price.
     pub fn cost(&self) -> Option<Usd> {
         let nanos = self.views.spent.cost_nanos;
@@ -86,6 +91,9 @@ impl Metadata {
 
 /// The version of [`Progress`]. What an older one says is made again.
 pub(super) const PROGRESS_VERSION: u32 = 3;
+
+/// The oldest version with transcripts as they are now; what changed since is what is counted beside them.
+pub(super) const TRANSCRIPT_VERSION: u32 = 2;
 
 /// How far the views of a journal have come, and what is needed to go on from there without reading what was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -30,7 +30,7 @@ mod tell;
 
 pub use go_on::{go_on, resume};
 pub use tell::{count, status_word};
-use tell::{minute, short, words};
+use tell::{last_use, minute, short, words};
 
 /// How many sessions are named whose ids begin alike.
 const CANDIDATES: usize = 10;
@@ -135,7 +135,8 @@ fn list(args: &SessionListArgs, access: &Access, store: &SessionStore) -> Result
         let known = |listed: &Listed| {
             let id = &listed.metadata.session_id;
             let is_told = listing.damaged.iter().any(|(told, _)| told == id);
-            listed.damaged.as_ref().filter(|_| !is_told).map(|why| json!({ "session_id": id, "error": why }))
+            let place = listed.damaged.first().filter(|_| !is_told)?;
+            Some(json!({ "session_id": id, "error": place.cause }))
         };
         let mut damaged = unread_json(&listing.damaged);
         if let Value::Array(damaged) = &mut damaged {
@@ -194,9 +195,9 @@ fn placed_row(listed: &Listed, ids: &[&SessionId], place: &Where) -> String {
 /// A session in a list. On a terminal its title is cut to what fits, and a narrow one has two lines for it.
 fn row(listed: &Listed, ids: &[&SessionId], columns: Option<usize>) -> String {
     let metadata = &listed.metadata;
-    let (id, used) = (short(&metadata.session_id, ids), minute(listed.used));
+    let (id, used) = (short(&metadata.session_id, ids), last_use(listed));
     let running = if listed.owner.is_some() { "in use: " } else { "" };
-    let damaged = if listed.damaged.is_some() { DAMAGED } else { "" };
+    let damaged = if listed.damaged.is_empty() { "" } else { DAMAGED };
     let turns = count(metadata.turns, "turn");
     let title = format!("{damaged}{running}{}", metadata.label().replace(['\n', '\t'], " "));
     let head = format!("{id}  {used}  {turns:>9}  ");
@@ -237,7 +238,7 @@ fn tree(root: &SessionId, form: Form, store: &SessionStore) -> Result<Exit, Sess
             None => String::new(),
         };
         let indent = "  ".repeat(*depth);
-        let damaged = if listed.damaged.is_some() { DAMAGED } else { "" };
+        let damaged = if listed.damaged.is_empty() { "" } else { DAMAGED };
         let line = format!("{indent}{}  {damaged}{kind}{}", metadata.session_id, metadata.label());
         render::out(&tell::fitting(&line));
     }

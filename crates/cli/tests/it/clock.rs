@@ -134,6 +134,36 @@ fn what_was_used_while_the_clock_was_wrong_is_not_old() {
 }
 
 #[test]
+fn one_use_with_a_clock_far_ahead_dates_no_later_one() {
+    let machine = Machine::new();
+    machine.desk.plan("a.json", &says("one"));
+    let begun = |earlier: i64, words: &str| {
+        let ran = machine.behind(earlier, &["run", "--plan", "a.json", "--output", "json", words]);
+        ran.json()["session_id"].as_str().unwrap_or_else(|| panic!("{}", ran.seen())).to_owned()
+    };
+    let ahead = begun(-70 * 365 * DAY, "far ahead");
+    let right = begun(0, "set right");
+    // The order is that of the uses, and no date is made up.
+    let listed = machine.desk.amplifier(&["session", "list"]);
+    let rows: Vec<_> = listed.stdout.lines().collect();
+    assert!(rows[0].contains("set right") && rows[1].contains("far ahead"), "{}", listed.seen());
+    assert!(!rows[0].contains("date unknown") && rows[1].contains("date unknown"), "{}", listed.seen());
+    let today = machine.desk.amplifier(&["session", "show", &right]).stdout;
+    let today = today.lines().find_map(|line| line.strip_prefix("last used")).unwrap().trim();
+    assert!(rows[0].contains(&today[..10]), "{} {today}", listed.seen());
+    let cleanup = |days: &str| {
+        let args = ["session", "cleanup", "--days", days, "--dry-run", "--output", "json"];
+        let ran = machine.desk.amplifier(&args);
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        assert!(ran.stderr.contains(&format!("session `{ahead}` stays")), "{}", ran.seen());
+        assert_eq!(ran.json()["undated"][0]["session_id"], json!(ahead), "{}", ran.seen());
+        ran.json()["sessions"].clone()
+    };
+    assert_eq!(cleanup("0")[0]["session_id"], json!(right));
+    assert_eq!(cleanup("30"), json!([]));
+}
+
+#[test]
 fn what_was_begun_while_the_clock_was_wrong_may_be_at_work() {
     let desk = Desk::new();
     let sessions = desk.home().join("state/sessions");

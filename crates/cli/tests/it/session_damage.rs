@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::desk::{Desk, Ran, read, says};
 use crate::terminal::Terminal;
@@ -255,7 +255,8 @@ fn what_can_be_read_of_a_damaged_session_is_shown_and_nobody_takes_it_for_the_wh
         let listed = ok(told.desk.amplifier(&["session", "list"]));
         assert!(listed.stdout.contains("damaged: the first question"), "{name}: {}", listed.seen());
         let listed = ok(told.desk.amplifier(&["session", "list", "--output", "json"])).json();
-        assert!(listed["sessions"][0]["damaged"].is_string(), "{name}: {listed}");
+        let place = &listed["sessions"][0]["damaged"][0];
+        assert!(place["line"].is_u64() && place["cause"].is_string(), "{name}: {listed}");
         assert_eq!(listed["damaged"][0]["session_id"], json!(told.id), "{name}: {listed}");
         assert_eq!(std::fs::read(told.folder.join("events.jsonl")).unwrap(), injured, "{name}");
         assert_eq!(told.views(), views, "{name}");
@@ -356,6 +357,69 @@ fn what_was_said_before_the_first_line_that_can_be_read_was_not_said_in_1970() {
         refused(&ran, &["events.jsonl"]);
         assert!(ran.stdout.contains("the first question") && !ran.stdout.contains("1970-"), "{}", ran.seen());
     }
+}
+
+#[test]
+fn lists_and_one_session_tell_damage_in_one_shape() {
+    let told = told();
+    let shapes = || {
+        let shown = told.desk.amplifier(&["session", "show", &told.id, "--output", "json"]).json();
+        let listed = ok(told.desk.amplifier(&["session", "list", "--output", "json"])).json();
+        let tree = ["session", "list", "--tree", &told.id, "--output", "json"];
+        let tree = ok(told.desk.amplifier(&tree)).json();
+        [&shown, &listed["sessions"][0], &tree["sessions"][0]].map(|session| session["damaged"].clone())
+    };
+    assert_eq!(shapes(), [json!([]), json!([]), json!([])]);
+    told.spoil(&spoiled(&told, 5));
+    let [shown, listed, tree] = shapes();
+    assert_eq!(shown[0]["line"], json!(5), "{shown}");
+    assert_eq!((&listed, &tree), (&shown, &shown));
+}
+
+/// Puts into the views and the index of a session what a version of old would have there.
+fn as_of_old(told: &Told) {
+    let old = |text: &str| {
+        let mut metadata: Value = serde_json::from_str(text).unwrap();
+        metadata["views"]["version"] = json!(2);
+        for amount in metadata["views"]["spent"].as_object_mut().unwrap().values_mut() {
+            *amount = json!(0);
+        }
+        metadata.to_string()
+    };
+    let (metadata, index) = (told.folder.join("metadata.json"), told.desk.home().join("state/sessions.idx"));
+    std::fs::write(&metadata, old(&read(&metadata))).unwrap();
+    let lines = read(&index);
+    let last = lines.lines().last().unwrap();
+    let (before, known) = last.split_at(last.find('{').unwrap());
+    std::fs::write(&index, format!("{lines}{before}{}\n", old(known))).unwrap();
+}
+
+#[test]
+fn what_a_version_of_old_counted_is_counted_anew_where_it_is_shown() {
+    let told = told();
+    let listed = || {
+        let listed = ok(told.desk.amplifier(&["session", "list", "--output", "json"])).json();
+        listed["sessions"][0].clone()
+    };
+    let before = listed();
+    assert!(before["usage"]["input_tokens"].as_u64().unwrap() > 0, "{before}");
+    as_of_old(&told);
+    assert_eq!(listed(), before);
+    // The index has it from now on.
+    std::fs::remove_file(told.folder.join("metadata.json")).unwrap();
+    assert_eq!(listed(), before);
+    assert!(!told.folder.join("metadata.json").exists(), "nobody looked at the session again");
+}
+
+#[test]
+fn a_transcript_that_a_version_of_old_wrote_is_believed() {
+    let told = told();
+    as_of_old(&told);
+    let injured = injuries(&told).remove(1).1;
+    std::fs::write(told.folder.join("events.jsonl"), &injured).unwrap();
+    let ran = told.desk.amplifier(&["session", "export", &told.id]);
+    refused(&ran, &["events.jsonl:"]);
+    assert!(ran.stdout.contains("the second question"), "{}", ran.seen());
 }
 
 #[test]

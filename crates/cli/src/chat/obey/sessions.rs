@@ -170,7 +170,7 @@ impl Chat {
                         let about = &listed.metadata;
                         let title = about.name.clone().or_else(|| about.title.clone()).unwrap_or_default();
                         let here = if about.session_id == current { " (this one)" } else { "" };
-                        let damaged = if listed.damaged.is_some() { "damaged: " } else { "" };
+                        let damaged = if listed.damaged.is_empty() { "" } else { "damaged: " };
                         (
                             short(&about.session_id),
                             format!("{}  {damaged}{}{here}", turns_of(about.turns), one_line(&title)),

@@ -73,9 +73,10 @@ pub fn cleanup(
             tell_json(&old, &[], 0);
             return Ok(Exit::Success);
         }
+        let every = if old.undated.is_empty() { "every session" } else { "every other session" };
         let whose = match &scope.place {
-            Place::Anywhere => "every session".to_owned(),
-            place => format!("every session that was started in {place}"),
+            Place::Anywhere => every.to_owned(),
+            place => format!("{every} that was started in {place}"),
         };
         render::out(&format!("{whose} was used in the last {}", count(days, "day")));
         return Ok(Exit::Success);

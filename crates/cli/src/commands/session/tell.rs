@@ -21,6 +21,9 @@ const GLANCE: usize = 100;
 /// The least that is shown of a prompt beside the rest of its row, and where it stands below it.
 const PROMPT: usize = 20;
 const BELOW: usize = 7;
+/// How wide a time is to the minute, and what stands there where nobody knows it.
+const MINUTE: usize = 17;
+const UNDATED: &str = "date unknown";
 /// The longest wait of a replay, whatever happened then.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -45,6 +48,14 @@ pub fn count(number: impl Into<u64>, thing: &str) -> String {
 /// A time to the minute.
 pub fn minute(time: Timestamp) -> String {
     second(time).chars().take(16).chain("Z".chars()).collect()
+}
+
+/// When a session was last used, to the minute; as wide where the clock was wrong then.
+pub fn last_use(listed: &Listed) -> String {
+    match listed.is_dated() {
+        true => minute(listed.used),
+        false => format!("{UNDATED:<MINUTE$}"),
+    }
 }
 
 /// What is worth knowing about a session, a line each.
