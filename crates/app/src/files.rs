@@ -60,6 +60,19 @@ impl FileError {
     }
 }
 
+/// Whether a text that hands on what the system said tells of a full disk.
+#[cfg(unix)]
+pub(crate) fn tells_no_room(text: &str) -> bool {
+    use rustix::io::Errno;
+    [Errno::NOSPC, Errno::DQUOT].into_iter().any(|errno| text.contains(&io::Error::from(errno).to_string()))
+}
+
+/// Whether a text that hands on what the system said tells of a full disk: `ERROR_DISK_FULL`.
+#[cfg(not(unix))]
+pub(crate) fn tells_no_room(text: &str) -> bool {
+    text.contains(&io::Error::from_raw_os_error(112).to_string())
+}
+
 /// Opens a file to read it. Opening a pipe waits until somebody writes, and a device may have no end: neither is taken for a
 /// file. Only what was handed over open already may be a pipe, such as `/dev/stdin` and the `<(…)` of a shell.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
