@@ -102,3 +102,21 @@ async fn a_recording_holds_no_known_key_whoever_said_it_and_in_however_many_piec
     assert!(text.contains("is [REDACTED] there?") && text.contains("It is [REDACTED]"), "{text}");
     assert!(!text.contains(KEY) && !text.contains("make-a-key"), "{text}");
 }
+
+#[test]
+fn a_place_that_is_of_no_use_for_a_recording_is_told_before_anybody_is_asked() {
+    let desk = Desk::new();
+    // Nobody listens: who asked would be told something else.
+    settle(&desk, "http://127.0.0.1:9/v1");
+    desk.file("file", "");
+    for (variable, place) in
+        [("AMPLIFIER_RECORD", "file/tape"), ("AMPLIFIER_REPLAY", "file"), ("AMPLIFIER_REPLAY", "none")]
+    {
+        let ran = run(&desk, variable, Path::new(place), "hi");
+        assert_eq!(ran.code, 2, "{}", ran.seen());
+        for words in [format!("`{variable}` names `{place}`"), format!("hint: `{variable}` takes a folder")] {
+            assert!(ran.stderr.contains(&words), "{words}: {}", ran.seen());
+        }
+    }
+    assert!(desk.sessions().is_empty());
+}
