@@ -22,7 +22,7 @@ use url::Url;
 use crate::env::{AMPLIFIER_RECORD, AMPLIFIER_REPLAY, Environment, OLLAMA_HOST};
 use crate::open::OpenSession;
 use crate::settings::{Configured, Settings};
-use crate::{catalog, connect};
+use crate::{catalog, connect, files, turns};
 
 /// A failed turn in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,9 +80,7 @@ pub fn describe(error: &ExecuteError, opened: &OpenSession, doors: &Doors, front
         ExecuteError::Turn(TurnError::Context(ContextError::DoesNotFit { .. })) => {
             plain(Some(too_long(id, front)))
         }
-        ExecuteError::Turn(TurnError::Journal { .. }) => plain(Some(format!(
-            "nothing was done that is not written down; make room, then `amplifier run --resume {id} --continue` goes on"
-        ))),
+        ExecuteError::Turn(TurnError::Journal { message }) => plain(Some(unwritten(message, opened, front))),
         _ => plain(None),
     }
 }
@@ -150,6 +148,30 @@ fn limits(reached: &LimitReached, id: &SessionId, front: Front) -> String {
         Unit::SpawnWidth => set("spawn_width", most),
     };
     format!("`{go_on} {higher}` goes on under a higher limit")
+}
+
+/// What can be done about a journal that takes nothing more. The kernel hands on what the disk said as text alone.
+fn unwritten(message: &str, opened: &OpenSession, front: Front) -> String {
+    let (id, folder) = (opened.session.id(), &opened.folder);
+    if !folder.events().exists() {
+        let go_on = match front {
+            Front::Shell => "begin anew",
+            Front::Chat => "leave with `/quit` and begin anew",
+        };
+        return format!("`{}` is gone: put a copy back, or {go_on}", folder.dir().display());
+    }
+    let mend = match () {
+        () if !folder.lease().exists() => "see that nobody else writes the session",
+        () if files::tells_no_room(message) => "make room",
+        () => "mend what it says",
+    };
+    // What was not written down was not begun, as far as the session knows.
+    let again = match (front, turns::is_finished(folder)) {
+        (Front::Chat, _) => "ask again: the session is opened anew for that".to_owned(),
+        (Front::Shell, Ok(true)) => format!("`amplifier run --resume {id} PROMPT` asks again"),
+        (Front::Shell, _) => format!("`amplifier run --resume {id} --continue` goes on"),
+    };
+    format!("nothing was done that is not written down; {mend}, then {again}")
 }
 
 fn too_long(id: &SessionId, front: Front) -> String {

@@ -18,10 +18,12 @@ pub(crate) const OTHER_HOME: &str = "`--home DIR` or AMPLIFIER_HOME names a fold
 pub(crate) const NO_ROOM: &str = "make room on the disk, and try again: nothing that was kept is gone";
 
 /// What helps where a file is closed to whoever wants it.
-const NOT_READABLE: &str = "make the file readable and writable for you";
+pub(crate) const NOT_READABLE: &str = "make the file readable and writable for you";
 
 /// What is attempted with a file that is only looked at.
 pub(crate) const READ: &str = "read";
+/// What is attempted with the folders on the way to it.
+pub(crate) const ENTER: &str = "enter";
 
 /// A file or folder could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,13 +39,16 @@ pub struct FileError {
 impl FileError {
     /// Turns an I/O error into one that names the attempt and the place.
     pub(crate) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self { action, path: path.to_owned(), source }
+        move |source| match closed_above(action, path, &source) {
+            Some((folder, source)) => Self { action: ENTER, path: folder.to_owned(), source },
+            None => Self { action, path: path.to_owned(), source },
+        }
     }
 
     /// Whether a file could not even be looked at. Of a file of configuration that is wrong configuration, as one that makes
     /// no sense is, and no failure of what was to be done.
     pub fn is_reading(&self) -> bool {
-        self.action == READ
+        self.action == READ || self.action == ENTER
     }
 
     pub(crate) fn is_missing(&self) -> bool {
@@ -54,10 +59,27 @@ impl FileError {
     pub(crate) fn cure(&self) -> Option<&'static str> {
         match self.source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(NO_ROOM),
+            io::ErrorKind::NotADirectory if self.action == ENTER => Some("name a folder instead of it"),
+            io::ErrorKind::PermissionDenied if self.action == ENTER => {
+                Some("`chmod u+rwx` makes the folder yours, if it is; else name another one")
+            }
             io::ErrorKind::PermissionDenied if is_closed(&self.path) => Some(NOT_READABLE),
             _ => None,
         }
     }
+}
+
+/// Whether a text that hands on what the system said tells of a full disk.
+#[cfg(unix)]
+pub(crate) fn tells_no_room(text: &str) -> bool {
+    use rustix::io::Errno;
+    [Errno::NOSPC, Errno::DQUOT].into_iter().any(|errno| text.contains(&io::Error::from(errno).to_string()))
+}
+
+/// Whether a text that hands on what the system said tells of a full disk: `ERROR_DISK_FULL`.
+#[cfg(not(unix))]
+pub(crate) fn tells_no_room(text: &str) -> bool {
+    text.contains(&io::Error::from_raw_os_error(112).to_string())
 }
 
 /// Opens a file to read it. Opening a pipe waits until somebody writes, and a device may have no end: neither is taken for a
@@ -105,6 +127,24 @@ fn special(about: &Metadata) -> Option<&'static str> {
 #[cfg(not(unix))]
 fn special(about: &Metadata) -> Option<&'static str> {
     (!about.is_file() && !about.is_dir()).then_some("a device")
+}
+
+/// The first folder on the way to a file that is none or may not be entered: the file itself may not even be there.
+fn closed_above<'a>(action: &str, path: &'a Path, error: &io::Error) -> Option<(&'a Path, io::Error)> {
+    let tells = |kind| matches!(kind, io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied);
+    if !matches!(action, READ | "list") || !tells(error.kind()) {
+        return None;
+    }
+    let above: Vec<_> = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).collect();
+    above.into_iter().rev().find_map(|folder| {
+        // What is looked at lies in the folder, so the folder is entered for it.
+        let error = std::fs::metadata(folder.join(".")).err().filter(|error| tells(error.kind()))?;
+        let told = match error.kind() {
+            io::ErrorKind::NotADirectory => io::Error::new(error.kind(), "it is no folder"),
+            _ => error,
+        };
+        Some((folder, told))
+    })
 }
 
 /// Whether a file may not even be read.

@@ -49,6 +49,7 @@ pub mod spawn;
 pub mod spelling;
 pub mod start;
 pub mod store;
+pub mod tape;
 pub mod telling;
 pub mod told;
 pub mod toolbox;

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::files::{Durability, FileError, write_atomic};
+use crate::files::{Durability, FileError, NO_ROOM, write_atomic};
 
 /// What becomes of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +69,8 @@ impl OutputError {
             Self::Folder { .. } => "name a file in it",
             Self::NoFolder { .. } => "make it first, or name a file elsewhere",
             Self::DeadLink { .. } => "remove it, or name a file elsewhere",
-            Self::File(error) => {
-                error.cure().unwrap_or("name a file in a folder that is there and that you may write to")
-            }
+            Self::File(error) if error.cure() == Some(NO_ROOM) => NO_ROOM,
+            Self::File(_) => "name a file in a folder that is there and that you may write to",
         }
     }
 }

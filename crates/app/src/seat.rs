@@ -180,6 +180,16 @@ impl Seat {
         Ok(Move { which: start.which, parts: start.parts, made_of, wants: Wants::Nothing })
     }
 
+    /// The same session as it is, for who finds that its journal takes nothing more: what was wrong may be mended by now, but
+    /// what the disk kept is only known to who opens it again. What is gone cannot be opened.
+    pub async fn anew(&self) -> Option<Move> {
+        if !self.opened.folder.events().exists() {
+            return None;
+        }
+        let coordinator = self.opened.session.coordinator();
+        coordinator.sync_journal().await.err().map(|_| self.with_plan(coordinator.plan().clone()))
+    }
+
     /// A copy of this session.
     pub fn copy(&self, id: SessionId) -> Move {
         self.alike(Which::Resume(id, None))
@@ -211,12 +221,18 @@ impl Seat {
         drop(opened);
         match is_empty {
             true => Ending::forgetting(ground.access.home, &id, problems),
-            false => Ending { kept: Some(id), problems },
+            false => Ending::keeping(&ground.access.home, id, problems),
         }
     }
 }
 
 impl Ending {
+    /// That of a session that can be come back to, unless somebody removed it meanwhile.
+    fn keeping(home: &Home, id: SessionId, problems: Vec<String>) -> Self {
+        let is_there = home.session(&id).events().exists();
+        Self { kept: is_there.then_some(id), problems }
+    }
+
     /// That of a session in which nothing was said.
     fn forgetting(home: Home, id: &SessionId, mut problems: Vec<String>) -> Self {
         problems.extend(open::forget(home, id));

@@ -23,6 +23,7 @@ use crate::prepare::PrepareOptions;
 use crate::prompt::PromptParts;
 use crate::sessions::{self, drift};
 use crate::store::SessionStore;
+use crate::tape;
 use crate::told::{Teller, Told};
 
 mod answerer;
@@ -88,6 +89,7 @@ pub async fn find(
 ) -> Result<Start, StartError> {
     // Before anything is told or fetched; opening refuses it too.
     open::check_names(&access.base, &access.home).map_err(Box::new)?;
+    tape::check(&access.environment)?;
     let existing = |id: &SessionId| sessions::resolve(&SessionStore::new(access.home.clone()), id.as_str());
     match (resumed.map(existing).transpose()?, &wish.choice) {
         (Some(id), Choice::Nothing) => go_on(wish, id, access, tell).await,

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use amplifier_app::failure::Failure;
 use amplifier_app::library::Access;
 use amplifier_protocol::ids::SessionId;
 use tokio::sync::Notify;
@@ -83,6 +84,8 @@ struct Chat {
     unsaid: Unsaid,
     /// Lines that were typed while something ran and are prompts of their own.
     waiting: VecDeque<String>,
+    /// A prompt for which the session is opened anew first.
+    unasked: Option<String>,
     /// What it ends with when it is left.
     exit: Exit,
 }
@@ -128,6 +131,7 @@ pub async fn run(terms: &Terms, resumed: Option<SessionId>, access: Access, past
         known,
         unsaid,
         waiting: VecDeque::new(),
+        unasked: None,
         exit: Exit::Success,
     };
     if past.is_some_and(|past| chat.recall(past) == Past::Shown) {
@@ -231,7 +235,13 @@ impl Chat {
             };
             return match slash::read(&line) {
                 Said::Nothing => Next::Prompt,
-                Said::Prompt(prompt) => self.turn(prompt.to_owned()).await,
+                Said::Prompt(prompt) => match self.seat.anew().await {
+                    Some(to) => {
+                        self.unasked = Some(prompt.to_owned());
+                        Next::Go(Box::new(to), Past::Hidden)
+                    }
+                    None => self.turn(prompt.to_owned()).await,
+                },
                 Said::Command(word, argument) => self.obey(word, argument).await,
                 Said::Unknown { name, nearest } => {
                     let perhaps = nearest.map(|name| format!("did you mean `/{name}`? ")).unwrap_or_default();
@@ -257,17 +267,20 @@ impl Chat {
         for problem in arrival.problems {
             self.say(&format!("warning: {problem}"), Style::of(Hue::Yellow));
         }
+        let unasked = self.unasked.take();
         match arrival.outcome {
             Ok(told) => {
+                unasked.into_iter().for_each(|prompt| self.waiting.push_front(prompt));
                 self.known.set(self.seat.known());
                 self.say(&told, Style::of(Hue::Green));
                 if self.memory.session.as_ref() != Some(self.seat.opened.session.id()) {
                     self.recall(past);
                 }
             }
-            Err(reason) => {
+            Err(failure) => {
+                unasked.into_iter().for_each(|prompt| self.draft.put(prompt));
                 self.ended(arrival.exit);
-                self.say(&format!("error: {reason}"), Style::of(Hue::Red));
+                self.say_failure(&failure);
                 self.say("the session goes on as it was", Style::DIM);
             }
         }
@@ -384,6 +397,14 @@ impl Chat {
         }
         let line = self.seat.greeting();
         self.say(&line, Style::DIM);
+    }
+
+    /// What went wrong, and what can be done about it.
+    fn say_failure(&mut self, failure: &Failure) {
+        self.say(&format!("error: {}", failure.message), Style::of(Hue::Red));
+        if let Some(hint) = &failure.hint {
+            self.say(&format!("  hint: {}", render::typed(hint)), Style::DIM);
+        }
     }
 
     /// Something that is not an answer.

@@ -74,7 +74,11 @@ fn begin(args: Args) -> Exit {
 
 /// What the parser did not take. Help is an answer; everything else is a usage error. Clap prints both to the right place.
 fn refuse_words(error: &clap::Error) -> Exit {
-    if error.kind() == ErrorKind::InvalidUtf8 {
+    // A word that is no command is shown by the parser as far as it can be read, which nobody can type.
+    let is_no_text = || std::env::args_os().skip(1).any(|word| word.to_str().is_none());
+    if error.kind() == ErrorKind::InvalidUtf8
+        || (error.kind() == ErrorKind::InvalidSubcommand && is_no_text())
+    {
         return refuse_no_text();
     }
     if let Some(prompt) = dashed_prompt(error) {

@@ -8,8 +8,9 @@ use amplifier_protocol::run::RunPlace;
 use amplifier_sources::error::FetchError;
 use amplifier_sources::lock::LockError;
 
-use crate::files::FileError;
+use crate::files::{FileError, NOT_READABLE};
 use crate::registry::RegistryError;
+use crate::spelling;
 
 /// Why a bundle is not ready.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +84,7 @@ impl BundleFault {
                 }))
             }
             Self::Lock { .. } => Some("`amplifier bundle lock` writes it anew".to_owned()),
-            Self::File(_) => Some("make the file readable and writable for you".to_owned()),
+            Self::File(error) => Some(error.cure().unwrap_or(NOT_READABLE).to_owned()),
             Self::Modules { .. } => Some("without `--strict` the rest is used".to_owned()),
             Self::Incomplete { .. } => {
                 Some("`amplifier bundle validate REF` lists everything that is amiss".to_owned())
@@ -125,8 +126,16 @@ impl BundleFault {
 /// What to do about a file that is not what it should be.
 fn mend(error: &BundleError) -> Option<String> {
     Some(match error {
-        BundleError::Yaml(_) => {
-            "mend the YAML at that place; `amplifier bundle validate FILE` checks it".to_owned()
+        BundleError::Yaml(error) => {
+            let file = &error.place.file;
+            // What was fetched is mended where it comes from.
+            match file.path.display().to_string() == file.name {
+                true => format!(
+                    "mend the YAML at that place; `amplifier bundle validate {}` checks it",
+                    spelling::quoted(&file.path)
+                ),
+                false => "the YAML at that place must be mended where it comes from".to_owned(),
+            }
         }
         BundleError::NoBundleFile(_) => "name the file itself, or put a `bundle.md` there".to_owned(),
         BundleError::UnknownFormat(_) => {

@@ -7,8 +7,10 @@ use amplifier_core::canonical::{PlanHash, plan_hash};
 
 use super::wants::Wants;
 use super::{Ending, Ground, Move, Seat};
+use crate::files::{Durability, FileError, READ, write_atomic};
 use crate::open::{self, AppError, Keeps, OpenSession, Which};
 use crate::start::{Parts, Start};
+use crate::store::StoreError;
 use crate::turns::TurnWatch;
 
 /// Who waits for a session to open, and may be asked to stop that.
@@ -106,7 +108,7 @@ impl Seat {
                     Err(why) => {
                         let ending = match is_empty {
                             true => Ending::forgetting(self.ground.access.home, &back, problems),
-                            false => Ending { kept: Some(back), problems },
+                            false => Ending::keeping(&self.ground.access.home, back, problems),
                         };
                         return Err(Lost { why, ending });
                     }
@@ -125,7 +127,12 @@ impl Seat {
     /// What is needed to come back.
     async fn keeps(&self) -> Result<Keeps, AppError> {
         self.opened.update_views().await?;
-        self.opened.keeps()
+        let keeps = self.opened.keeps()?;
+        // Opening writes as well: a disk that takes nothing would leave neither session open.
+        let plan = self.opened.folder.mount_plan();
+        let text = std::fs::read(&plan).map_err(FileError::at(READ, &plan)).map_err(StoreError::from)?;
+        write_atomic(&plan, &text, Durability::Rebuildable).map_err(StoreError::from)?;
+        Ok(keeps)
     }
 }
 

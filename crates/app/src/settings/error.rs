@@ -8,7 +8,7 @@ use amplifier_bundle::yaml::YamlError;
 use amplifier_protocol::run::RunPlace;
 
 use super::files::Scope;
-use crate::files::{FileError, NO_ROOM};
+use crate::files::{ENTER, FileError, NO_ROOM};
 
 /// Why settings cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +95,7 @@ impl SettingsError {
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
             Self::Busy { .. } => "wait for the other process, or end it",
             Self::File(error) | Self::Project(error) if error.cure() == Some(NO_ROOM) => NO_ROOM,
+            Self::File(error) | Self::Project(error) if error.action == ENTER => error.cure()?,
             Self::Project(_) => {
                 "make the project's folder and the file writable for you; without `--project` and `--local` \
                  it is set for yourself, in your home"

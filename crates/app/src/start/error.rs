@@ -11,6 +11,7 @@ use crate::open::AppError;
 use crate::overrides::OverrideError;
 use crate::providers::UnknownProvider;
 use crate::sessions::SessionError;
+use crate::tape::TapeError;
 
 /// Why there is nothing to open.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,9 @@ pub enum StartError {
     /// Every provider of the plan waits for a variable.
     #[error(transparent)]
     Keyless(#[from] Box<NobodyToAsk>),
+    /// What is said cannot be recorded or played back as the environment wants it.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
 }
 
 impl StartError {
@@ -46,6 +50,7 @@ impl StartError {
             Self::Provider(error) => error.fault.hint().map(str::to_owned),
             Self::Set(error) => error.hint().map(str::to_owned),
             Self::Keyless(nobody) => Some(nobody.lack.cure()),
+            Self::Tape(error) => Some(error.hint()),
         }
     }
 }

@@ -174,7 +174,7 @@ pub struct SessionExportArgs {
     /// The session; the beginning of its id is enough.
     pub session: String,
 
-    /// How to write it; without it the ending of `--to` decides, else Markdown.
+    /// How to write it; without it the ending of `--to` decides; without an ending it is Markdown.
     #[arg(long, value_enum, value_name = "FORM")]
     pub format: Option<ExportFormat>,
 

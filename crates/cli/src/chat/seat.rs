@@ -123,6 +123,12 @@ impl Seat {
         Ok(Move { to, told })
     }
 
+    /// The same session, where its journal takes nothing more and must be opened again.
+    pub async fn anew(&self) -> Option<Move> {
+        let told = "the session was opened anew: its journal takes what is said again".to_owned();
+        Some(Move { to: self.taken.anew().await?, told })
+    }
+
     /// A copy of this session.
     pub fn copy(&self, id: SessionId, told: String) -> Move {
         Move { to: self.taken.copy(id), told }

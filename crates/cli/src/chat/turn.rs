@@ -214,10 +214,7 @@ impl Chat {
             (_, Ok(_)) => None,
         };
         if let Some(told) = told {
-            self.say(&format!("error: {}", told.message), Style::of(Hue::Red));
-            if let Some(hint) = told.hint {
-                self.say(&format!("  hint: {}", render::typed(&hint)), Style::DIM);
-            }
+            self.say_failure(&told);
         }
         if self.screen.face() == Face::Pipe {
             return self.screen.end_raw();

@@ -252,6 +252,11 @@ fn an_export_replaces_nothing_unasked_and_goes_where_it_is_sent() {
         assert_snapshot!("export_dead", export(&["dead.md", "--force"]).seen());
     });
     assert_eq!(export(&["link.md"]).code, 1);
+    let ran = export(&["x.pdf"]);
+    assert_eq!(ran.code, 2, "{}", ran.seen());
+    assert!(ran.stderr.contains("`x.pdf`") && ran.stderr.contains(".md, .json or .html"), "{}", ran.seen());
+    assert!(!desk.work().join("x.pdf").exists());
+    ok(export(&["x.pdf", "--format", "md"]));
     assert_eq!(read(&desk.work().join("mine.md")), "mine");
     // Behind a link the file is replaced, and the link stays.
     ok(export(&["link.md", "--force"]));
@@ -292,6 +297,8 @@ fn deleted_is_gone_and_old_ones_are_cleaned_up() {
     ok(desk.amplifier(&["session", "rename", &id, "the old one"]));
     ok(desk.amplifier(&["session", "fork", &id]));
     scope(&desk, || {
+        let none = desk.amplifier(&["session", "cleanup", "--home", "none"]);
+        assert!(none.stdout.starts_with("there is no session"), "{}", none.seen());
         assert_snapshot!("cleanup_none", desk.amplifier(&["session", "cleanup"]).seen());
         let dry = desk.amplifier(&["session", "cleanup", "--days", "0", "--dry-run"]);
         assert_snapshot!("cleanup_dry", dry.seen());

@@ -832,3 +832,78 @@ fn a_fork_without_a_plan_is_told_what_it_needs() {
     assert!(ran.stderr.contains(&format!("`amplifier resume {fork} --bundle NAME`")), "{}", ran.seen());
     ok(told.desk.amplifier(&["run", "--resume", fork, "--plan", "a.json", "go on"]));
 }
+
+#[test]
+fn a_chat_goes_on_when_there_is_room_again() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("the answer"));
+    let script = r#"
+        seen() { tries=0; until grep -q "$1" chat.$2 || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries+1)); done; }
+        : >chat.out; : >chat.err
+        {
+            echo first; seen answer out
+            head -c 8m /dev/zero >"$AMPLIFIER_HOME/full" 2>/dev/null
+            echo second; seen "journal could not be written" err
+            echo third; seen "goes on as it was" err
+            rm "$AMPLIFIER_HOME/full"
+            echo fourth; seen "opened anew: " err
+        } | "$@" >chat.out 2>chat.err
+        echo $? >chat.code
+        "$1" session show "$(ls "$AMPLIFIER_HOME/state/sessions")" >shown.txt
+    "#;
+    let ran = with_home_on(&desk, "size=256k", script, &["chat", "--plan", "a.json"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let chat = noted(&desk, "chat");
+    // Somebody who is not there must learn that not everything was answered.
+    refused(
+        &chat,
+        &["No space left", "make room, then ask again", "make room on the disk", "opened anew: its journal"],
+    );
+    assert_eq!(chat.stdout.matches("the answer").count(), 2, "{}", chat.seen());
+    let shown = read(&desk.work().join("shown.txt"));
+    assert!(shown.contains("fourth") && !shown.contains("third"), "{shown}");
+}
+
+#[test]
+fn a_chat_whose_session_was_taken_away_says_so_and_not_that_there_is_no_room() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("the answer"));
+    let mut terminal = Terminal::open(&desk, &["chat", "--plan", "a.json"], (80, 60), "xterm-256color");
+    terminal.sees("/help");
+    terminal.types("first\r");
+    terminal.sees("the answer");
+    terminal.sees(" out");
+    let folder = desk.sessions().remove(0);
+    // Only the lease is gone: the same session can be opened again.
+    std::fs::remove_file(folder.join("lease")).unwrap();
+    terminal.types("second\r");
+    terminal.sees("was taken away");
+    terminal.sees("ask again");
+    terminal.types("third\r");
+    terminal.sees("opened anew: ");
+    terminal.until("the answer to the third", |screen| screen.matches("the answer").count() == 2);
+    std::fs::remove_dir_all(&folder).unwrap();
+    terminal.types("fourth\r");
+    terminal.sees("put a copy back");
+    assert!(!terminal.screen().contains("make room"), "{}", terminal.screen());
+    terminal.types("/quit\r");
+    terminal.end();
+    let bytes = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+    assert!(!bytes.contains("go on with"), "{bytes}");
+}
+
+#[test]
+fn a_session_that_cannot_be_gone_to_in_a_chat_is_told_with_its_cure() {
+    let told = told();
+    let lines: Vec<_> = told.journal.lines().collect();
+    let mut injured: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
+    injured[1] = injured[1].replacen('"', "'", 2);
+    told.spoil(&(injured.join("\n") + "\n"));
+    for view in ["transcript.jsonl", "metadata.json"] {
+        std::fs::remove_file(told.folder.join(view)).unwrap();
+    }
+    let args = ["chat", "--plan", "a.json"];
+    let asked = format!("hello\n/resume {}\n", told.id);
+    let ran = told.desk.amplifier_with_input(&args, asked.as_bytes());
+    refused(&ran, &["is damaged", "hint: ", "goes on as it was"]);
+}

@@ -146,6 +146,7 @@ fn a_session_in_use_is_refused_by_name_and_can_still_be_read() {
     }
     let listed = desk.amplifier(&["session", "list", "--output", "json"]);
     let refused = desk.amplifier(&["run", "--resume", &id, "me too"]);
+    let alone = desk.amplifier(&["session", "cleanup", "--days", "0", "--yes"]);
     let forked = desk.amplifier(&["session", "fork", &id]);
     let shown = desk.amplifier(&["session", "show", &id]);
     let deleted = desk.amplifier(&["session", "delete", &id, "--yes"]);
@@ -165,6 +166,11 @@ fn a_session_in_use_is_refused_by_name_and_can_still_be_read() {
     let listed_short = desk.amplifier(&["session", "list"]).stdout;
     assert!(listed_short.contains(&id[..13]), "{listed_short}");
     assert!(!cleaned.stdout.contains(&id[..13]), "what is in use is not old: {}", cleaned.seen());
+    assert!(
+        alone.stdout.starts_with("every session") && alone.stdout.ends_with(" is in use\n"),
+        "{}",
+        alone.seen()
+    );
     // The fork has the turns that had ended.
     let fork = ok(forked).stdout.trim().to_owned();
     let shown = ok(desk.amplifier(&["session", "show", &fork, "--output", "json"])).json();

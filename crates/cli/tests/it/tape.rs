@@ -190,3 +190,21 @@ async fn calls_that_differ_in_a_date_alone_are_not_taken_for_each_other() {
     let ran = run(&elsewhere, "AMPLIFIER_REPLAY", &tape, &ask(days[1]));
     assert_eq!((ran.code, ran.stdout), (0, format!("that of {}\n", days[1])), "{}", ran.stderr);
 }
+
+#[test]
+fn a_place_that_is_of_no_use_for_a_recording_is_told_before_anybody_is_asked() {
+    let desk = Desk::new();
+    // Nobody listens: who asked would be told something else.
+    settle(&desk, "http://127.0.0.1:9/v1");
+    desk.file("file", "");
+    for (variable, place) in
+        [("AMPLIFIER_RECORD", "file/tape"), ("AMPLIFIER_REPLAY", "file"), ("AMPLIFIER_REPLAY", "none")]
+    {
+        let ran = run(&desk, variable, Path::new(place), "hi");
+        assert_eq!(ran.code, 2, "{}", ran.seen());
+        for words in [format!("`{variable}` names `{place}`"), format!("hint: `{variable}` takes a folder")] {
+            assert!(ran.stderr.contains(&words), "{words}: {}", ran.seen());
+        }
+    }
+    assert!(desk.sessions().is_empty());
+}

@@ -165,6 +165,28 @@ fn a_home_and_a_plan_without_permission() {
 }
 
 #[test]
+fn folders_that_are_none_or_may_not_be_entered_are_named_and_not_what_would_be_in_them() {
+    let desk = Desk::new();
+    desk.plan("a.json", &says("x")).file("b/x", "");
+    for args in [&["run", "hi"][..], &["bundle", "list"]] {
+        let ran = desk.amplifier(&[&["--home", "a.json"], args].concat());
+        row(&ran, 2, &["cannot enter `a.json`", "it is no folder", "hint: name a folder"]);
+    }
+    for (closed, args) in [
+        ("h", &["--home", "h", "run", "--plan", "a.json", "hi"][..]),
+        ("h", &["--home", "h", "config", "show"]),
+        ("b", &["--home", "none", "run", "--bundle", "./b", "hi"]),
+    ] {
+        let folder = desk.work().join(closed);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o000)).unwrap();
+        let ran = Ran::of(as_nobody(&desk, args).output().unwrap());
+        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
+        row(&ran, 2, &["cannot enter `", &format!("{closed}`"), "ermission denied", "chmod u+rwx"]);
+    }
+}
+
+#[test]
 fn a_home_that_is_a_link_to_nothing() {
     let desk = Desk::new();
     desk.plan("a.json", &says("x"));
@@ -460,6 +482,9 @@ fn arguments_and_files_that_are_not_text() {
     let mut command = desk.command(&["run"]);
     let ran = Ran::of(command.arg(bytes(b"h\xffi")).output().unwrap());
     row(&ran, 2, &["`h\\xffi` is not UTF-8", "hint:"]);
+    // The same word where a command belongs.
+    let ran = Ran::of(desk.command(&[]).arg(bytes(b"h\xffi")).output().unwrap());
+    row(&ran, 2, &["`h\\xffi` is not UTF-8", "iconv"]);
     // A path need not be text.
     let path = desk.work().join(bytes(b"pl\xffan.json"));
     std::fs::write(&path, says("found").to_string()).unwrap();

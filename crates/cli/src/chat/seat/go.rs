@@ -1,5 +1,6 @@
 //! What came of going from one session of a chat to another, for people and for scripts.
 
+use amplifier_app::failure::Failure;
 use amplifier_app::open::AppError;
 use amplifier_app::seat::{self, Unopened};
 
@@ -11,7 +12,7 @@ use crate::stop::{Stop, Stops};
 /// What came of going elsewhere.
 pub struct Arrival {
     /// What is said now, or why the session goes on as it was.
-    pub outcome: Result<String, String>,
+    pub outcome: Result<String, Failure>,
     /// What the program would end with.
     pub exit: Exit,
     /// What went wrong beside it.
@@ -39,7 +40,7 @@ impl Seat {
                 let told = format!("{}{}", to.told, if arrived.forgot_grants { anew } else { "" });
                 (Ok(told), Exit::Success)
             }
-            Err(why) => (Err(reason(&why)), exit(&why)),
+            Err(why) => (Err(told(&why)), exit(&why)),
         };
         Ok((Self { taken, seen, asked }, Arrival { outcome, exit, problems }))
     }
@@ -54,12 +55,13 @@ fn lost(lost: seat::Lost<Stop>) -> Lost {
     Lost { error, exit, farewell }
 }
 
-fn reason(why: &Unopened<Stop>) -> String {
-    match why {
-        Unopened::Failed(error) => amplifier_app::chain(error),
-        Unopened::Unwanted(reason) => reason.clone(),
-        Unopened::Stopped(stop) => stop.reason().to_owned(),
-    }
+fn told(why: &Unopened<Stop>) -> Failure {
+    let (message, hint) = match why {
+        Unopened::Failed(error) => (amplifier_app::chain(error), error.hint()),
+        Unopened::Unwanted(reason) => (reason.clone(), None),
+        Unopened::Stopped(stop) => (stop.reason().to_owned(), None),
+    };
+    Failure { message, hint }
 }
 
 fn exit(why: &Unopened<Stop>) -> Exit {

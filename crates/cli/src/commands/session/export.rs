@@ -13,11 +13,11 @@ use super::tell_damaged;
 use crate::args::{ExportFormat, SessionExportArgs};
 use crate::exit::Exit;
 use crate::harmless::Harmless;
-use crate::render;
+use crate::render::{self, Remark};
 
 pub fn export(args: &SessionExportArgs, access: &Access, store: &SessionStore) -> Result<Exit, SessionError> {
     let id = sessions::resolve(store, &args.session)?;
-    let format = format(args);
+    let Some(format) = format(args) else { return Ok(refuse_ending(args)) };
     let Some(to) = args.to.as_ref().filter(|to| to.as_os_str() != "-") else {
         let stdout = std::io::stdout().lock();
         let is_terminal = stdout.is_terminal();
@@ -53,12 +53,23 @@ fn refuse(error: &OutputError) -> Exit {
     Exit::Failure
 }
 
-fn format(args: &SessionExportArgs) -> Format {
-    let ending = args.to.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-    match (args.format, ending) {
+/// A file whose name promises what nobody can write.
+fn refuse_ending(args: &SessionExportArgs) -> Exit {
+    let to = args.to.as_deref().unwrap_or(Path::new("")).display();
+    Remark::error(format!("`{to}` has an ending that stands for no form a session can be written in"))
+        .hint("the name ends with .md, .json or .html; or `--format` says which of them it is")
+        .tell();
+    Exit::Usage
+}
+
+/// What to write; nothing where the ending of the file stands for something else.
+fn format(args: &SessionExportArgs) -> Option<Format> {
+    let ending = args.to.as_deref().and_then(Path::extension).map(|ending| ending.to_string_lossy());
+    Some(match (args.format, ending.as_deref()) {
         (Some(ExportFormat::Md), _) => Format::Markdown,
         (Some(ExportFormat::Json), _) | (None, Some("json")) => Format::Json,
         (Some(ExportFormat::Html), _) | (None, Some("html" | "htm")) => Format::Html,
-        (None, _) => Format::Markdown,
-    }
+        (None, None | Some("md" | "markdown")) => Format::Markdown,
+        (None, Some(_)) => return None,
+    })
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;
 
 use amplifier_app::library::Access;
-use amplifier_app::sessions::{self, Old, Place, SessionError};
+use amplifier_app::sessions::{self, Old, Place, Scope, SessionError};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 use serde_json::json;
@@ -73,12 +73,7 @@ pub fn cleanup(
             tell_json(&old, &[], 0);
             return Ok(Exit::Success);
         }
-        let every = if old.undated.is_empty() { "every session" } else { "every other session" };
-        let whose = match &scope.place {
-            Place::Anywhere => every.to_owned(),
-            place => format!("{every} that was started in {place}"),
-        };
-        render::out(&format!("{whose} was used in the last {}", count(days, "day")));
+        render::out(&why_none(&scope, &old, days, store)?);
         return Ok(Exit::Success);
     }
     let ids: Vec<_> = old.sessions.iter().map(|listed| listed.metadata.session_id.clone()).collect();
@@ -101,6 +96,23 @@ pub fn cleanup(
         return Ok(exit);
     }
     remove_old(&old, ids, args.output, store)
+}
+
+/// Why there is nothing to delete.
+fn why_none(scope: &Scope, old: &Old, days: u32, store: &SessionStore) -> Result<String, SessionError> {
+    let there = sessions::list(store, scope)?.sessions;
+    let used = there.iter().filter(|listed| listed.owner.is_some()).count();
+    let whose = match &scope.place {
+        Place::Anywhere => "session".to_owned(),
+        place => format!("session that was started in {place}"),
+    };
+    let every = if old.undated.is_empty() { "every" } else { "every other" };
+    Ok(match (there.len(), used) {
+        (0, _) => format!("there is no {whose}"),
+        (all, used) if all == used => format!("{every} {whose} is in use"),
+        (_, 0) => format!("{every} {whose} was used in the last {}", count(days, "day")),
+        _ => format!("{every} {whose} was used in the last {}, or is in use", count(days, "day")),
+    })
 }
 
 fn remove_old(
