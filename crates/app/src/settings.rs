@@ -161,7 +161,7 @@ impl Settings {
         }
     }
 
-    /// Refuses to write what [`Self::keep_care`] would not use.
+    /// Refuses to write what a project would not be granted.
     pub fn refuse_looser(files: &SettingsFiles, scope: Scope, asked: &str) -> Result<(), SettingsError> {
         let mut own = Approve::Ask;
         for (below, path) in files.read_from().into_iter().filter(|(below, _)| *below < scope) {
