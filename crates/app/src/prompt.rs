@@ -4,7 +4,7 @@
 //! What it is made from is kept in the session's folder (`prompt.json`), so that a session goes on without its bundle.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_bundle::context::ContextPath;
@@ -374,7 +374,8 @@ impl CapabilityCall for MentionResolver {
         };
         let prompt = Arc::clone(&self.0);
         match tokio::task::spawn_blocking(move || prompt.resolve(&mention)).await {
-            Ok(path) => Ok(path.map_or(Value::Null, |path| json!(path))),
+            // Modules are told paths as text: one that is none leads nowhere they can go.
+            Ok(path) => Ok(json!(path.as_deref().and_then(Path::to_str))),
             Err(error) => Err(CapabilityError::Failed { name: name(), message: error.to_string() }),
         }
     }

@@ -79,6 +79,8 @@ mod session_kills;
 mod session_many;
 mod session_place;
 mod session_resume;
+#[cfg(target_os = "linux")]
+mod session_salvage;
 mod settings;
 #[cfg(target_os = "linux")]
 mod stall;
