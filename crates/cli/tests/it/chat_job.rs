@@ -151,7 +151,7 @@ fn a_turn_is_suspended_and_what_ran_meanwhile_is_shown() {
     terminal.types("fg\r");
     let screen = terminal.sees("First.");
     assert_eq!(screen.matches("✓ bash").count(), 1, "{screen}");
-    terminal.until("what was typed", |screen| screen.lines().last() == Some("> and then"));
+    terminal.prompt_with("and then");
     terminal.types("\r");
     terminal.sees("Over.");
 }

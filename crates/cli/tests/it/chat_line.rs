@@ -23,7 +23,7 @@ fn what_is_typed_behind_an_interrupt_in_one_piece_is_kept() {
     assert!(terminal.screen().contains("Ctrl-C again or Ctrl-D leaves"), "{}", terminal.screen());
     terminal.types("\u{3}another one\rand more");
     terminal.sees("Seen.");
-    terminal.until("the rest", |screen| screen.lines().last() == Some("> and more"));
+    terminal.prompt_with("and more");
     let said = read(&desk.sessions()[0].join("transcript.jsonl"));
     assert!(said.contains("\"another one\"") && !said.contains("typed ahead"), "{said}");
     terminal.types("\u{3}\u{3}");
@@ -68,7 +68,7 @@ fn a_draft_is_edited_in_the_middle() {
     // At the prompt after it the cursor is where it was.
     desk.file("go-on", "");
     terminal.sees("Over.");
-    terminal.until("the line", |screen| screen.lines().last() == Some("> zero one two three four five!"));
+    terminal.prompt_with("zero one two three four five!");
     terminal.types("so: \r");
     terminal.sees("Next.");
     terminal.prompt();

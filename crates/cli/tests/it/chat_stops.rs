@@ -81,7 +81,7 @@ fn a_signal_at_the_prompt_is_a_ctrl_c_there() {
     terminal.sees("> and then");
     desk.file("go-on", "");
     terminal.sees("Over.");
-    terminal.until("the prompt with what was typed", |screen| screen.lines().last() == Some("> and then"));
+    terminal.prompt_with("and then");
     terminal.types("\r");
     terminal.sees("Next.");
     terminal.prompt();

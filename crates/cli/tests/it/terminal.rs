@@ -165,6 +165,14 @@ impl Terminal {
         self.until("the prompt", |screen| screen.lines().last() == Some(">"))
     }
 
+    /// Waits for the prompt with something on its line: while a turn runs, what it does stands above what is typed.
+    pub fn prompt_with(&self, line: &str) -> String {
+        self.until("the prompt with a line on it", |screen| {
+            let mut from_below = screen.lines().rev();
+            from_below.next() == Some(&format!("> {line}")) && from_below.next() == Some("")
+        })
+    }
+
     /// Waits until a question takes its answer: its keys stand at the end.
     pub fn question(&self) -> String {
         self.until("a question", |screen| screen.lines().rev().take(3).any(|line| line.starts_with("y once")))
