@@ -24,32 +24,57 @@ pub const TRUNCATE_AT: usize = 180;
 
 /// A copy of the value without its secrets.
 pub fn redact(value: &Value) -> Value {
+    redacted(value.clone())
+}
+
+/// The value without its secrets; what holds none is not touched.
+pub fn redacted(mut value: Value) -> Value {
+    clean(&mut value);
+    value
+}
+
+fn clean(value: &mut Value) {
     match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-        Value::String(text) => Value::String(redact_text(text).into_owned()),
-        Value::Array(items) => items.iter().map(redact).collect(),
-        Value::Object(map) => Value::Object(redact_map(map)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) => {
+            if let Some(changed) = changed(text) {
+                *text = changed;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Object(map) => clean_map(map),
     }
 }
 
-fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
-    let redact_entry = |(key, value): (&String, &Value)| {
-        let value = if key::names_a_secret(key) { hide(value) } else { redact(value) };
-        (redact_text(key).into_owned(), value)
-    };
-    map.iter().map(redact_entry).collect()
+fn clean_map(map: &mut Map<String, Value>) {
+    for (key, value) in map.iter_mut() {
+        if key::names_a_secret(key) { hide(value) } else { clean(value) }
+    }
+    // A key that holds a secret is rare; only then the map is made anew.
+    if map.keys().any(|key| changed(key).is_some()) {
+        let entries = std::mem::take(map).into_iter();
+        *map = entries.map(|(key, value)| (redact_text(&key).into_owned(), value)).collect();
+    }
+}
+
+/// The text without its secrets, if it has any.
+fn changed(text: &str) -> Option<String> {
+    match redact_text(text) {
+        Cow::Owned(clean) => Some(clean),
+        Cow::Borrowed(_) => None,
+    }
 }
 
 /// Hides a value whose key says it is a secret; what cannot hold one stays readable.
-fn hide(value: &Value) -> Value {
-    match value {
-        Value::Null | Value::Bool(_) => value.clone(),
-        Value::String(secret) if secret.is_empty() => value.clone(),
+fn hide(value: &mut Value) {
+    *value = match value {
+        Value::Null | Value::Bool(_) => return,
+        Value::String(secret) if secret.is_empty() => return,
         Value::String(secret) => {
             Value::String(text::hide_all_but_references(secret).unwrap_or_else(|| REDACTED.to_owned()))
         }
         Value::Number(_) | Value::Array(_) | Value::Object(_) => Value::from(REDACTED),
-    }
+    };
 }
 
 /// The text, or its first 180 characters and how many are missing.

@@ -2,7 +2,7 @@
 
 use amplifier_core::clock::Clock;
 use amplifier_core::journal::Journal;
-use amplifier_core::redact::redact;
+use amplifier_core::redact::redacted;
 use amplifier_protocol::event::{Event, SessionDescribed};
 use amplifier_protocol::ids::{EventName, SessionId};
 use amplifier_protocol::record::{Record, RecordBody};
@@ -90,7 +90,7 @@ fn are_ahead(folder: &SessionFolder, last_seq: u64) -> bool {
 /// The record of an event, without secrets, as the kernel would make it.
 pub(super) fn event<E: Event + Serialize>(event: &E) -> RecordBody {
     let data = serde_json::to_value(event).unwrap_or_default();
-    RecordBody::Event { name: EventName::of::<E>(), data: redact(&data) }
+    RecordBody::Event { name: EventName::of::<E>(), data: redacted(data) }
 }
 
 /// Adds records after the end of a journal, all durable when it returns.

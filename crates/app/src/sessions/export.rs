@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use amplifier_core::redact::{redact, redact_text};
+use amplifier_core::redact::{redact_text, redacted};
 use amplifier_protocol::event::OriginKind;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
@@ -125,7 +125,7 @@ impl Document {
     }
 
     fn opening(&self) -> String {
-        let mut about = json!({ "version": VERSION, "session": redact(&self.metadata.told()) });
+        let mut about = json!({ "version": VERSION, "session": redacted(self.metadata.told()) });
         if let (Value::Object(about), false) = (&mut about, self.damaged == json!([])) {
             about.insert("damaged".to_owned(), self.damaged.clone());
         }
@@ -148,7 +148,7 @@ fn json_moment(
 ) -> std::io::Result<()> {
     if let Some(turn) = begun {
         let closing = if place == Place::First { "" } else { "]}," };
-        let turn = redact(&serde_json::to_value(turn).unwrap_or_default()).to_string();
+        let turn = redacted(serde_json::to_value(turn).unwrap_or_default()).to_string();
         write!(out, "{closing}\n{},\"moments\":[", turn.strip_suffix('}').unwrap_or(&turn))?;
     } else {
         write!(out, ",")?;

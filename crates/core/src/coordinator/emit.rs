@@ -16,7 +16,7 @@ use super::Coordinator;
 use super::injections::{InjectionRefused, Keep};
 use crate::contracts::{DisplayMessage, EventStamp, HookEvent};
 use crate::hooks::{Decision, Outcome, Sourced, Watch};
-use crate::redact::redact;
+use crate::redact::redacted;
 use crate::sync::lock;
 use crate::watch::within;
 
@@ -228,7 +228,7 @@ impl Coordinator {
         let turn = self.turn();
         let (sequence, timestamp) = self.0.recorder.record(turn, || RecordBody::Event {
             name: name.clone(),
-            data: redact(&Value::Object(data.clone())),
+            data: redacted(Value::Object(data.clone())),
         });
         let (session_id, parent_id) = (self.0.session_id.clone(), self.0.parent_id.clone());
         HookEvent { name, data, stamp: EventStamp { session_id, parent_id, turn, sequence, timestamp } }
@@ -314,7 +314,7 @@ impl Coordinator {
     pub(super) fn note<E: Event>(&self, event: impl FnOnce() -> E) {
         self.record(|| RecordBody::Event {
             name: EventName::of::<E>(),
-            data: redact(&Value::Object(to_map(&event()))),
+            data: redacted(Value::Object(to_map(&event()))),
         });
     }
 

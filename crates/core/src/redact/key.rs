@@ -3,6 +3,9 @@
 //! Keys are read as words (`openai_api_key`, `X-Api-Key`, `clientSecret`) and judged by the last of them, so that
 //! `max_tokens`, `token_budget` and `api_key_env` keep their values.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 /// Last words that always mean a secret.
 const SECRET_WORDS: [&str; 12] = [
     "secret",
@@ -62,40 +65,47 @@ const TOKEN_KINDS: [&str; 4] = ["access", "auth", "refresh", "bearer"];
 /// assert!(names_a_secret("OPENAI_API_KEY") && !names_a_secret("max_tokens"));
 /// ```
 pub fn names_a_secret(key: &str) -> bool {
-    let words = words(key);
-    let mut from_last = words.iter().rev().map(String::as_str);
-    let Some(last) = from_last.next() else { return false };
-    let before = from_last.next().unwrap_or_default();
-    match last {
-        "key" | "keys" => KEY_KINDS.contains(&before),
-        "token" => !TOKEN_COUNTS.contains(&before),
-        "tokens" => TOKEN_KINDS.contains(&before),
+    let (before, last) = last_words(key);
+    let (before, last) = (lower(before), lower(last));
+    match &*last {
+        "key" | "keys" => KEY_KINDS.contains(&&*before),
+        "token" => !TOKEN_COUNTS.contains(&&*before),
+        "tokens" => TOKEN_KINDS.contains(&&*before),
         word => SECRET_WORDS.contains(&word) || SECRET_ENDINGS.iter().any(|ending| word.ends_with(ending)),
     }
 }
 
-/// Splits at anything that is no letter or digit, and where a capital begins a word (`apiKey`, `APIKey`).
-fn words(key: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let mut previous = ' ';
-    let mut rest = key.chars().peekable();
-    while let Some(letter) = rest.next() {
-        let next_is_lower = rest.peek().is_some_and(|next| next.is_lowercase());
+fn lower(word: &str) -> Cow<'_, str> {
+    let is_lower = word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    if is_lower { Cow::Borrowed(word) } else { Cow::Owned(word.to_lowercase()) }
+}
+
+/// The last word and the one before it; nothing where there is none. Words end at anything that is no letter or digit, and
+/// where a capital begins another (`apiKey`, `APIKey`).
+fn last_words(key: &str) -> (&str, &str) {
+    let (mut before, mut last) = ("", "");
+    let mut end = |word: Range<usize>| {
+        if let Some(word) = key.get(word).filter(|word| !word.is_empty()) {
+            before = std::mem::replace(&mut last, word);
+        }
+    };
+    let (mut start, mut previous) = (0, ' ');
+    let mut rest = key.char_indices().peekable();
+    while let Some((at, letter)) = rest.next() {
+        let next_is_lower = rest.peek().is_some_and(|(_, next)| next.is_lowercase());
         let begins_word = letter.is_uppercase()
             && (previous.is_lowercase()
                 || previous.is_numeric()
                 || (previous.is_uppercase() && next_is_lower));
-        if (begins_word || !letter.is_alphanumeric()) && !word.is_empty() {
-            words.push(std::mem::take(&mut word));
-        }
-        if letter.is_alphanumeric() {
-            word.extend(letter.to_lowercase());
+        if begins_word {
+            end(start..at);
+            start = at;
+        } else if !letter.is_alphanumeric() {
+            end(start..at);
+            start = at + letter.len_utf8();
         }
         previous = letter;
     }
-    if !word.is_empty() {
-        words.push(word);
-    }
-    words
+    end(start..key.len());
+    (before, last)
 }

@@ -84,8 +84,9 @@ pub fn redact_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Whether a secret, or what introduces one, can begin with this byte. Most of a long text is skipped by this alone.
-fn begins(byte: &u8) -> bool {
+/// Whether a secret, or what introduces one, can begin with this byte. Most of a long text is skipped by this, and by where
+/// words begin.
+fn begins(byte: u8) -> bool {
     // A test holds this against the prefixes.
     matches!(byte, b':' | b'-' | b'b' | b'B' | b'e' | b'x' | b's' | b'g' | b'A' | b'h' | b'n' | b'r' | b'p')
 }
@@ -93,7 +94,12 @@ fn begins(byte: &u8) -> bool {
 /// The next byte from `at` on that must be looked at, or the end of the text.
 fn next_begin(bytes: &[u8], at: usize, ahead: &Range<usize>) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
-    let next = rest.iter().position(begins).map_or(bytes.len(), |skipped| at + skipped);
+    let mut previous = at.checked_sub(1).and_then(|before| bytes.get(before)).copied().unwrap_or(b' ');
+    let is_begin = |byte: &u8| {
+        let previous = std::mem::replace(&mut previous, *byte);
+        begins(*byte) && (matches!(byte, b':' | b'-') || !is_dashed(previous))
+    };
+    let next = rest.iter().position(is_begin).map_or(bytes.len(), |skipped| at + skipped);
     let announced = if ahead.start < at && !ahead.contains(&at) { next } else { ahead.start.max(at) };
     next.min(announced)
 }
@@ -127,17 +133,13 @@ fn is_harmless(text: &str) -> bool {
     word.is_empty() || SCHEMES.contains(&word.as_str())
 }
 
-/// The range to hide if a secret, or what introduces one, begins at this byte.
+/// The range to hide if a secret, or what introduces one, begins at this byte, where a word begins or a mark stands.
 fn secret_at(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     match bytes.get(at)? {
         b':' => return password_in_url(bytes, at),
         b'-' => return private_key(text, at),
         _ => {}
-    }
-    let inside_a_word = at > 0 && bytes.get(at - 1).is_some_and(|byte| is_dashed(*byte));
-    if inside_a_word {
-        return None;
     }
     after_scheme(bytes, at)
         .or_else(|| slack(bytes, at))
@@ -275,7 +277,7 @@ mod tests {
     fn no_secret_begins_with_a_byte_that_is_skipped() {
         let others = [":", "-", "bearer", "Basic", "xoxb-", "eyJ"];
         for word in SHAPES.iter().map(|shape| shape.prefix).chain(others) {
-            assert!(begins(&word.as_bytes()[0]), "{word}");
+            assert!(begins(word.as_bytes()[0]), "{word}");
         }
     }
 }

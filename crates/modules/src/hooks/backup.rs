@@ -32,6 +32,7 @@ mod transcript;
 pub use self::restore::{RestoreError, Restored};
 pub use self::store::{About, BackupError, Backups, Entry, Kept, Limits};
 
+use self::transcript::Messages;
 use super::place;
 use crate::table::BuiltIn;
 
@@ -175,45 +176,36 @@ impl Keeper {
         HookResult::proceed().showing(format!("no backup was made: {error}"), MessageLevel::Warning)
     }
 
-    /// Messages without the keys that the application knows; what only looks like one is taken out where they are written.
-    async fn without_keys(&self, messages: Vec<Value>) -> Result<Vec<Value>, HookFailure> {
-        let Some(Capability::Call(hide)) = self.coordinator.capability(KEYS_CAPABILITY) else {
-            return Ok(messages);
-        };
-        let mut hidden = Vec::with_capacity(messages.len());
-        for message in messages {
-            let message = hide.call(message).await;
-            hidden.push(message.map_err(|error| HookFailure::new(error.to_string()))?);
-        }
-        Ok(hidden)
-    }
-
     async fn keep_transcript(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
-        let messages = match event.data.get("messages").and_then(Value::as_array) {
-            Some(messages) => messages.clone(),
+        let messages: Messages = match event.data.get("messages").and_then(Value::as_array) {
+            Some(messages) => Box::new(messages.clone().into_iter()),
             None => {
                 let Some(context) = self.coordinator.context() else { return Ok(HookResult::proceed()) };
                 let messages = tokio::time::timeout(PATIENCE, context.messages()).await;
                 let messages = messages
                     .map_err(|_| HookFailure::new("the context did not give its messages in time"))?
                     .map_err(|error| HookFailure::new(error.to_string()))?;
-                messages.iter().map(|message| serde_json::json!(message)).collect()
+                Box::new(messages.into_iter().map(|message| serde_json::json!(message)))
             }
         };
-        if messages.is_empty() {
+        if messages.len() == 0 {
             return Ok(HookResult::proceed());
         }
-        let messages = self.without_keys(messages).await?;
+        let hide = match self.coordinator.capability(KEYS_CAPABILITY) {
+            Some(Capability::Call(hide)) => Some(hide),
+            _ => None,
+        };
         let kind = if event.name.as_str() == SessionEnd::NAME { "final" } else { "compact" };
         let record = transcript::Record {
             kind,
             stamp: event.stamp.clone(),
             messages,
+            hide,
             format: self.config.format,
             include_metadata: self.config.include_metadata,
         };
         let (folder, most) = (self.folder.join("transcripts"), self.config.max_transcripts);
-        let written = tokio::task::spawn_blocking(move || transcript::write(&folder, &record, most)).await;
+        let written = tokio::task::spawn_blocking(move || transcript::write(&folder, record, most)).await;
         match written {
             Ok(Ok(_)) => Ok(HookResult::proceed()),
             Ok(Err(error)) => Err(HookFailure::new(format!("the conversation was not kept: {error}"))),

@@ -1,7 +1,7 @@
 //! What a line says. The format is described in `docs/reference/log.md`; its version is here.
 
 use amplifier_core::contracts::{CapabilityCall, EventStamp, HookEvent};
-use amplifier_core::redact::redact;
+use amplifier_core::redact::redacted;
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::tool::picture_bytes;
 use schemars::JsonSchema;
@@ -154,7 +154,7 @@ impl Line {
 fn cleaned(data: &Map<String, Value>, redactor: Option<&Redactor>) -> Map<String, Value> {
     let mut data = Value::Object(data.clone());
     name_pictures(&mut data, 0);
-    let Value::Object(data) = redact(&data) else { return Map::new() };
+    let Value::Object(data) = redacted(data) else { return Map::new() };
     match redactor.and_then(|redactor| redactor.clean(&data)) {
         Some((data, _)) => data,
         None => data,

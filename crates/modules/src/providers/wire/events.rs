@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amplifier_core::contracts::ProviderCx;
 use amplifier_core::coordinator::Coordinator;
-use amplifier_core::redact::{redact, truncate};
+use amplifier_core::redact::{redacted, truncate};
 use amplifier_protocol::chat::ChatResponse;
 use amplifier_protocol::event::{
     ErrorInfo, Event, LlmRequest, LlmResponse, LlmStreamAborted, LlmStreamBlockDelta, LlmStreamBlockEnd,
@@ -132,8 +132,8 @@ impl Teller {
     fn shown(&self, value: impl FnOnce() -> Value) -> Option<Value> {
         match self.detail {
             Detail::Off => None,
-            Detail::Short => Some(cut(redact(&value()))),
-            Detail::Raw => Some(redact(&value())),
+            Detail::Short => Some(cut(redacted(value()))),
+            Detail::Raw => Some(redacted(value())),
         }
     }
 }
