@@ -34,7 +34,7 @@ pub use follower::Follower;
 pub use lease::{Lease, LeaseError, Owner, last_owner};
 pub use lines::{MAX_LINE, RecordReader};
 pub use peek::{Peek, Peeker};
-pub use recover::{Reach, Repair, Verified, verify};
+pub use recover::{Repair, Verified, verify};
 pub(crate) use recover::{reach, settle, was_cut};
 pub use secrets::Secrets;
 pub(crate) use secrets::{HIDE, HIDE_EVENT, HideInEvents, HideSecrets};

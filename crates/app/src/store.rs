@@ -18,7 +18,7 @@ pub(crate) use history::transcript_of;
 pub use history::{ReadHistory, ViewsUse, read_history};
 pub use metadata::{Metadata, Progress, TITLE_CHARS};
 pub use views::{Views, are_damaged, check_journal, metadata_now, metadata_of, rebuild_views, update_views};
-pub(crate) use views::{take_in, update_views_to};
+pub(crate) use views::{take_in, update_views_to, updated};
 
 use crate::files::{Durability, FileError, create_private_dir, write_atomic};
 use crate::journal::JournalFileError;

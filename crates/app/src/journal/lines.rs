@@ -253,7 +253,7 @@ impl RecordReader {
         Ok(Self::over(Lines::near(folder, seq)?, folder, seq))
     }
 
-    fn over(lines: Lines, folder: &SessionFolder, from: u64) -> Self {
+    pub(super) fn over(lines: Lines, folder: &SessionFolder, from: u64) -> Self {
         Self { lines: Some(lines), blobs: Blobs::new(folder.blobs()), from }
     }
 

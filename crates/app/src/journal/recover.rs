@@ -9,7 +9,8 @@ use amplifier_protocol::record::RecordBody;
 use super::blobs::Blobs;
 use super::error::{Damage, JournalFileError};
 use super::index::{self, Entry, Spacing};
-use super::lines::{Lines, Step};
+use super::line::Frame;
+use super::lines::{Lines, RecordReader, Step};
 use crate::files::{FileError, private};
 use crate::paths::SessionFolder;
 
@@ -64,27 +65,33 @@ pub fn verify(folder: &SessionFolder) -> Result<Verified, JournalFileError> {
 }
 
 /// How far a journal goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reach {
+pub(crate) struct Reach {
     /// The last whole record that was looked for or found; 0 when there is none.
     pub last: u64,
     /// The length of a torn last line, where the end was come to.
     pub torn_bytes: u64,
+    /// The records behind the one that was looked for, where that was found.
+    pub behind: Option<RecordReader>,
 }
 
 /// Whether a journal goes as far as the record `seq`, or else where it ends. Changes nothing; needs no lease.
 pub(crate) fn reach(folder: &SessionFolder, seq: u64) -> Result<Reach, JournalFileError> {
     let mut lines = match Lines::near(folder, seq) {
         Err(JournalFileError::File(error)) if error.is_missing() => {
-            return Ok(Reach { last: 0, torn_bytes: 0 });
+            return Ok(Reach { last: 0, torn_bytes: 0, behind: None });
         }
         lines => lines?,
     };
     loop {
         match lines.step()? {
             Step::Line(frame) if frame.seq < seq => {}
-            Step::Line(frame) => return Ok(Reach { last: frame.seq, torn_bytes: 0 }),
-            Step::End { torn } => return Ok(Reach { last: lines.place().seq - 1, torn_bytes: torn }),
+            Step::Line(Frame { seq: last, .. }) => {
+                let behind = Some(RecordReader::over(lines, folder, last + 1));
+                return Ok(Reach { last, torn_bytes: 0, behind });
+            }
+            Step::End { torn } => {
+                return Ok(Reach { last: lines.place().seq - 1, torn_bytes: torn, behind: None });
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{Cut, SessionError, index, mark};
 use crate::clock::SystemClock;
 use crate::journal::{FileJournal, Owner, Repair};
 use crate::paths::SessionFolder;
-use crate::store::{Metadata, SessionStore, StoreError, metadata_now, metadata_of, update_views};
+use crate::store::{Metadata, SessionStore, StoreError, metadata_now, metadata_of, update_views, updated};
 
 /// The longest name, in characters.
 pub const MAX_NAME_CHARS: usize = 80;
@@ -105,12 +105,12 @@ pub(super) fn write(journal: &FileJournal, end: Cut, bodies: &[RecordBody]) -> R
 /// Brings the views of a session up to its journal and tells the index. Only the holder of the lease may call it. What the
 /// disk has no room for is told and is no failure: the journal has it.
 pub(super) fn refresh(store: &SessionStore, folder: &SessionFolder) -> Result<Renamed, SessionError> {
-    let stale = match update_views(folder) {
-        Ok(_) => None,
-        Err(StoreError::File(error)) => Some(format!("{error}: {}", error.source)),
+    let (updated, stale) = match updated(folder) {
+        Ok(metadata) => (metadata, None),
+        Err(StoreError::File(error)) => (None, Some(format!("{error}: {}", error.source))),
         Err(error) => return Err(error.into()),
     };
-    let metadata = metadata_now(folder)?;
+    let metadata = updated.map_or_else(|| metadata_now(folder), Ok)?;
     index::Index::of(store.home()).note(&[index::Note::closed(&metadata)]);
     Ok(Renamed { metadata, stale, repair: None })
 }

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::path::Path;
+use std::thread::ScopedJoinHandle;
 
 use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
@@ -15,11 +17,13 @@ use crate::clock::{SystemClock, can_be_right};
 use crate::journal::{Lease, LeaseError, Owner};
 use crate::library::Access;
 use crate::store::{
-    Metadata, SessionStore, StoreError, are_damaged, check_journal, metadata_now, metadata_of, update_views,
+    Metadata, SessionStore, StoreError, are_damaged, check_journal, metadata_now, metadata_of, updated,
 };
 
 /// The clocks of two machines that share a home may differ by this much.
 const LEEWAY_MICROS: i64 = 60 * 1_000_000;
+/// So many sessions are looked at one after the other before a thread more is worth it.
+const FEW: usize = 64;
 
 /// Which sessions.
 #[derive(Debug, Clone, Default)]
@@ -152,14 +156,16 @@ pub fn list(store: &SessionStore, scope: &Scope) -> Result<Listing, SessionError
     let (mut candidates, strangers) = sift(&names, &contents, store, scope);
     let mut listing = Listing::default();
     let (mut looked, mut empty) = (Vec::new(), Vec::new());
-    for id in strangers {
-        match examine(store, &id, &mut listing) {
+    for (id, listed, found) in examine_all(store, &strangers) {
+        let is_damaged = !found.damaged.is_empty();
+        listing.rebuilt.extend(found.rebuilt);
+        listing.damaged.extend(found.damaged);
+        match listed {
             Ok(listed) => {
                 let Metadata { working_dir, parent_id, updated, .. } = &listed.metadata;
                 // The clock may have been set back since another was used; who opened it noted that it is the later one.
                 let noted = contents.get(id.as_str()).map_or(0, |(_, known)| known.used());
                 let used = updated.as_micros().max(noted);
-                let is_damaged = listing.damaged.last().is_some_and(|(damaged, _)| *damaged == id);
                 if listed.owner.is_none() && !is_damaged {
                     looked.push((listed.metadata.clone(), used));
                 }
@@ -312,6 +318,30 @@ pub fn look_around(store: &SessionStore, id: &SessionId) -> Result<(Listed, Vec<
     }
 }
 
+/// Sessions for a list, each with what was found about it.
+fn examine_all(
+    store: &SessionStore,
+    ids: &[SessionId],
+) -> Vec<(SessionId, Result<Listed, SessionError>, Listing)> {
+    let look = |id: &SessionId| {
+        let mut found = Listing::default();
+        (id.clone(), examine(store, id, &mut found), found)
+    };
+    // Where the index is gone, all of them are looked at.
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let share = ids.len().div_ceil(threads).max(FEW);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = ids
+            .chunks(share)
+            .map(|part| scope.spawn(move || part.iter().map(look).collect::<Vec<_>>()))
+            .collect();
+        let join = |part: ScopedJoinHandle<'_, Vec<_>>| {
+            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        parts.into_iter().flat_map(join).collect()
+    })
+}
+
 /// One session for a list: one whose journal is damaged is listed as it was known.
 fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Result<Listed, SessionError> {
     match examined(store, id, listing) {
@@ -344,13 +374,17 @@ fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resu
         Err(_) => return Ok(Listed::new(metadata_now(&folder).map_err(empty(id))?, None)),
     };
     let damaged = are_damaged(&folder);
-    match update_views(&folder) {
-        Ok(_) if damaged => listing.rebuilt.push(id.clone()),
+    let metadata = match updated(&folder) {
+        Ok(metadata) => {
+            if damaged {
+                listing.rebuilt.push(id.clone());
+            }
+            metadata.ok_or_else(|| SessionError::Empty { id: id.clone() })?
+        }
         // Who only reads needs no room on the disk.
-        Ok(_) | Err(StoreError::File(_)) => {}
+        Err(StoreError::File(_)) => metadata_now(&folder).map_err(empty(id))?,
         Err(error) => return Err(error.into()),
-    }
-    let metadata = metadata_now(&folder).map_err(empty(id))?;
+    };
     drop(lease);
     Ok(Listed::new(metadata, None))
 }

@@ -31,12 +31,17 @@ pub enum Views {
 ///
 /// It reads the file: sync the journal first, or records that still wait in its buffer come with the next update.
 pub fn update_views(folder: &SessionFolder) -> Result<Views, StoreError> {
-    update(folder, Taken::All)
+    update(folder, Taken::All).map(|(views, _)| views)
+}
+
+/// Does the same, and gives what the views say of the session now; nothing where its journal holds nothing yet.
+pub(crate) fn updated(folder: &SessionFolder) -> Result<Option<Metadata>, StoreError> {
+    update(folder, Taken::All).map(|(_, metadata)| metadata)
 }
 
 /// Brings the views up to a record that is known to be durable, without waiting for the disk.
 pub(crate) fn update_views_to(folder: &SessionFolder, seq: u64) -> Result<Views, StoreError> {
-    update(folder, Taken::UpTo(seq))
+    update(folder, Taken::UpTo(seq)).map(|(views, _)| views)
 }
 
 /// Which records are taken.
@@ -57,45 +62,51 @@ impl Taken {
     }
 }
 
-fn update(folder: &SessionFolder, taken: Taken) -> Result<Views, StoreError> {
+/// How the views were brought up to date, and what they say now.
+type Updated = (Views, Option<Metadata>);
+
+fn update(folder: &SessionFolder, taken: Taken) -> Result<Updated, StoreError> {
     match known(folder)? {
-        Known::Usable(known) => add(folder, *known, taken),
+        Known::Usable { metadata, since } => add(folder, *metadata, since, taken),
         Known::Unusable { old } => rebuild(folder, old, taken),
     }
     .map_err(scrap(folder))
 }
 
-fn add(folder: &SessionFolder, known: Metadata, taken: Taken) -> Result<Views, StoreError> {
+fn add(
+    folder: &SessionFolder,
+    known: Metadata,
+    since: RecordReader,
+    taken: Taken,
+) -> Result<Updated, StoreError> {
     let from = known.views;
     let mut metadata = Some(known);
-    let records = RecordReader::from_seq(folder, from.seq + 1)?;
-    let mut records = records.take_while(|record| taken.includes(record)).peekable();
+    let mut records = since.take_while(|record| taken.includes(record)).peekable();
     let length = std::fs::metadata(folder.transcript()).map_or(0, |transcript| transcript.len());
     // Who only reads needs no room on the disk.
     if records.peek().is_none() && length == from.transcript_bytes {
-        return Ok(Views::Updated);
+        return Ok((Views::Updated, metadata));
     }
     let mut transcript = Transcript::open(folder, from)?;
     for record in records {
         transcript.apply(fold::apply(&mut metadata, record?))?;
     }
-    finish(folder, transcript, metadata, taken)?;
-    Ok(Views::Updated)
+    Ok((Views::Updated, finish(folder, transcript, metadata, taken)?))
 }
 
 /// Makes the views anew from the whole journal.
 pub fn rebuild_views(folder: &SessionFolder) -> Result<Views, StoreError> {
     let old = match known(folder)? {
         Known::Unusable { old } => old,
-        Known::Usable(_) => Old::Written,
+        Known::Usable { .. } => Old::Written,
     };
-    rebuild(folder, old, Taken::All).map_err(scrap(folder))
+    rebuild(folder, old, Taken::All).map(|(views, _)| views).map_err(scrap(folder))
 }
 
-fn rebuild(folder: &SessionFolder, old: Old, taken: Taken) -> Result<Views, StoreError> {
+fn rebuild(folder: &SessionFolder, old: Old, taken: Taken) -> Result<Updated, StoreError> {
     let records = match RecordReader::open(folder) {
         Ok(records) => records,
-        Err(JournalFileError::File(error)) if error.is_missing() => return Ok(Views::Empty),
+        Err(JournalFileError::File(error)) if error.is_missing() => return Ok((Views::Empty, None)),
         Err(error) => return Err(error.into()),
     };
     let mut transcript = Transcript::anew(folder)?;
@@ -105,13 +116,12 @@ fn rebuild(folder: &SessionFolder, old: Old, taken: Taken) -> Result<Views, Stor
     }
     if metadata.is_none() {
         transcript.drop_anew()?;
-        return Ok(Views::Empty);
+        return Ok((Views::Empty, None));
     }
     if old == Old::Written {
         transcript.keep_longer()?;
     }
-    finish(folder, transcript, metadata, taken)?;
-    Ok(Views::Rebuilt)
+    Ok((Views::Rebuilt, finish(folder, transcript, metadata, taken)?))
 }
 
 /// What lists show of a session, from the view where it can be read, else from the journal. Writes nothing, so it needs no
@@ -134,9 +144,11 @@ pub(crate) fn take_in(metadata: &mut Option<Metadata>, record: Record) {
 }
 
 fn folded(folder: &SessionFolder) -> Result<Option<Metadata>, StoreError> {
-    let mut metadata = usable(folder)?;
-    let from = metadata.as_ref().map_or(1, |known| known.views.seq + 1);
-    for record in RecordReader::from_seq(folder, from)? {
+    let (mut metadata, records) = match known(folder)? {
+        Known::Usable { metadata, since } => (Some(*metadata), since),
+        Known::Unusable { .. } => (None, RecordReader::open(folder)?),
+    };
+    for record in records {
         fold::apply(&mut metadata, record?);
     }
     Ok(metadata)
@@ -162,8 +174,8 @@ pub fn check_journal(folder: &SessionFolder) -> Result<(), StoreError> {
 
 /// What the views know.
 enum Known {
-    /// They can be added to: readable, and not ahead of the transcript.
-    Usable(Box<Metadata>),
+    /// They can be added to: readable, and not ahead of the transcript. With the records that they do not know.
+    Usable { metadata: Box<Metadata>, since: RecordReader },
     /// They have to be made anew.
     Unusable { old: Old },
 }
@@ -180,7 +192,7 @@ enum Old {
 /// The metadata that can be added to.
 pub(super) fn usable(folder: &SessionFolder) -> Result<Option<Metadata>, StoreError> {
     Ok(match known(folder)? {
-        Known::Usable(metadata) => Some(*metadata),
+        Known::Usable { metadata, .. } => Some(*metadata),
         Known::Unusable { .. } => None,
     })
 }
@@ -207,9 +219,10 @@ fn known(folder: &SessionFolder) -> Result<Known, StoreError> {
     }
     let Progress { version, transcript_bytes, .. } = metadata.views;
     let is_whole = transcript.is_some_and(|bytes| bytes >= transcript_bytes);
-    Ok(match version == PROGRESS_VERSION && reach.last == seq && is_whole {
-        true => Known::Usable(Box::new(metadata)),
-        false => Known::Unusable { old: Old::Written },
+    let can_be_added_to = version == PROGRESS_VERSION && reach.last == seq && is_whole;
+    Ok(match reach.behind.filter(|_| can_be_added_to) {
+        Some(since) => Known::Usable { metadata: Box::new(metadata), since },
+        None => Known::Unusable { old: Old::Written },
     })
 }
 
@@ -223,8 +236,8 @@ fn finish(
     transcript: Transcript,
     metadata: Option<Metadata>,
     taken: Taken,
-) -> Result<(), StoreError> {
-    let Some(mut metadata) = metadata else { return Ok(()) };
+) -> Result<Option<Metadata>, StoreError> {
+    let Some(mut metadata) = metadata else { return Ok(None) };
     if taken == Taken::All {
         journal::settle(folder)?;
     }
@@ -232,5 +245,6 @@ fn finish(
     let Progress { seq, spent, last_word, .. } = metadata.views;
     metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, last_word, ..written };
     // Not synced: metadata that a power failure took is made again from the journal.
-    metadata::write(folder, &metadata, Durability::Rebuildable)
+    metadata::write(folder, &metadata, Durability::Rebuildable)?;
+    Ok(Some(metadata))
 }
