@@ -163,6 +163,7 @@ fn unwritten(message: &str, opened: &OpenSession, front: Front) -> String {
     let mend = match () {
         () if !folder.lease().exists() => "see that nobody else writes the session",
         () if files::tells_no_room(message) => "make room",
+        () if files::tells_a_folder(message) => "a folder stands where a file belongs: move it away",
         () => "mend what it says",
     };
     // What was not written down was not begun, as far as the session knows.
