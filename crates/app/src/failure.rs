@@ -362,15 +362,15 @@ pub(crate) fn call(name: &str, place: Option<&str>, error: &LlmError) -> String 
     format!("`{name}`{place}{model}: {}", sanitize(&said.to_string()))
 }
 
-/// What is said about a failed call. The transport tells every layer; the innermost is what happened.
+/// What is said about a failed call. The transport tells every layer; the innermost is what happened. What the provider says
+/// before, as that an answer had begun, stays.
 fn told(error: &LlmError) -> String {
-    let mut innermost = error.cause.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static));
-    while let Some(below) = innermost.and_then(std::error::Error::source) {
-        innermost = Some(below);
-    }
-    match innermost.map(ToString::to_string) {
-        Some(text) if error.kind == Kind::Network && error.message.ends_with(&text) => {
-            format!("cannot be reached: {text}")
+    let outermost = error.cause.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static));
+    let layers: Vec<_> =
+        std::iter::successors(outermost, |layer| layer.source()).map(ToString::to_string).collect();
+    match (layers.last(), error.message.strip_suffix(&layers.join(": "))) {
+        (Some(innermost), Some(before)) if error.kind == Kind::Network => {
+            format!("{before}cannot be reached: {innermost}")
         }
         _ => error.message.clone(),
     }
