@@ -15,7 +15,7 @@ use crate::credentials::{self, Credentials, Hidden};
 use crate::files::open_regular;
 use crate::library::Access;
 use crate::open;
-use crate::plain::{self, Plain};
+use crate::plain::Plain;
 use crate::resolver;
 use crate::settings::Settings;
 use crate::spelling::quoted;
@@ -260,7 +260,7 @@ fn hidden_check(hidden: Hidden) -> Check {
             let told = "the address holds a credential; it is used now and kept nowhere";
             ("source_credentials", pointer, format!("{told}. {}", credentials::HINT))
         }
-        Hidden::Plain { pointer, message } => ("plain_keys", pointer, format!("{message}. {}", plain::HINT)),
+        Hidden::Plain { pointer, message } => ("plain_keys", pointer, message),
     };
     Check { name: name.to_owned(), passed: false, message, severity: Severity::Warning, pointer }
 }
