@@ -29,7 +29,7 @@ pub use amplifier_profile::check::{Check, ProfileSummary, State};
 pub use amplifier_profile::collections::{CollectionSummary, Collections};
 pub use amplifier_profile::compile::{Compiled, Outcome};
 pub use amplifier_profile::steps::{Step, Steps};
-pub use amplifier_profile::sync::{Compilation, SyncReport, SyncStatus};
+pub use amplifier_profile::sync::{Compilation, SyncReport, SyncStatus, TextLeft};
 pub use amplifier_profile::{ProfileContext, ProfileError, ProfileId, Profiles, Share, ShareName};
 
 use crate::clock::SystemClock;
