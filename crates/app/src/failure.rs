@@ -92,15 +92,16 @@ pub fn after_stop(id: &SessionId) -> String {
     )
 }
 
+/// What helps where nobody has a module.
+pub(crate) const OTHER_MODULES: &str =
+    "`amplifier module list` shows the built-in ones; others need a `source` in their entry";
+
 /// What can be done about a module that did not load.
 pub fn cure(entry: &LoadEntry) -> Option<String> {
     let LoadOutcome::Failed { error } = &entry.outcome else { return None };
     let id = &entry.module;
     if error.contains("not found; tried") {
-        return Some(
-            "`amplifier module list` shows the built-in ones; others need a `source` in their entry"
-                .to_owned(),
-        );
+        return Some(OTHER_MODULES.to_owned());
     }
     (error.contains("rejected its config") && catalog::module(id.as_str()).is_some()).then(|| config_of(id))
 }

@@ -22,6 +22,7 @@ use crate::spelling::quoted;
 
 mod bundle;
 mod fault;
+pub(crate) mod modules;
 mod numbers;
 
 pub use bundle::{Locking, PrepareOptions, PreparedBundle, complaints, current, prepare_bundle, rendered};
@@ -188,6 +189,21 @@ impl PlanFile {
         self.settings = Arc::clone(settings);
         self.credentials.plain_mut().extend(&settings.plain());
         self
+    }
+
+    /// The same file with a look for the modules it names. Who opens a session needs none: it finds them itself, and goes on
+    /// without those that it can do without.
+    #[must_use]
+    pub fn with_modules_looked_for(mut self) -> Self {
+        self.validation.checks.extend(modules::checks(&self.value));
+        self
+    }
+
+    /// What a look for its modules left open, a line for each.
+    pub fn not_looked_at(&self) -> impl Iterator<Item = String> {
+        let checks =
+            self.validation.checks.iter().filter(|check| check.name.ends_with(modules::NOT_LOOKED_AT));
+        checks.map(|check| self.placed(check))
     }
 
     /// The keys that stand in it in plain text.
