@@ -116,6 +116,13 @@ pub fn variable_of(name: &str) -> String {
     format!("{}_API_KEY", bare(name).chars().map(word).collect::<String>())
 }
 
+/// The provider whose usual variable this is, by its short name.
+pub(crate) fn provider_of(variable: &str) -> Option<String> {
+    let providers = catalog::of_kind(ModuleKind::Provider).into_iter();
+    let mut names = providers.map(|info| short(&info.id).to_owned());
+    names.find(|name| variable_of(name) == variable)
+}
+
 /// The variable that the key of an entry is in, where it names one alone.
 pub fn key_variable(entry: &ModuleSpec) -> Option<String> {
     let written = entry.config.get("api_key")?.as_str()?.trim();

@@ -92,15 +92,16 @@ pub fn after_stop(id: &SessionId) -> String {
     )
 }
 
+/// What helps where nobody has a module.
+pub(crate) const OTHER_MODULES: &str =
+    "`amplifier module list` shows the built-in ones; others need a `source` in their entry";
+
 /// What can be done about a module that did not load.
 pub fn cure(entry: &LoadEntry) -> Option<String> {
     let LoadOutcome::Failed { error } = &entry.outcome else { return None };
     let id = &entry.module;
     if error.contains("not found; tried") {
-        return Some(
-            "`amplifier module list` shows the built-in ones; others need a `source` in their entry"
-                .to_owned(),
-        );
+        return Some(OTHER_MODULES.to_owned());
     }
     (error.contains("rejected its config") && catalog::module(id.as_str()).is_some()).then(|| config_of(id))
 }
@@ -163,6 +164,7 @@ fn unwritten(message: &str, opened: &OpenSession, front: Front) -> String {
     let mend = match () {
         () if !folder.lease().exists() => "see that nobody else writes the session",
         () if files::tells_no_room(message) => "make room",
+        () if files::tells_a_folder(message) => "a folder stands where a file belongs: move it away",
         () => "mend what it says",
     };
     // What was not written down was not begun, as far as the session knows.
@@ -361,15 +363,15 @@ pub(crate) fn call(name: &str, place: Option<&str>, error: &LlmError) -> String 
     format!("`{name}`{place}{model}: {}", sanitize(&said.to_string()))
 }
 
-/// What is said about a failed call. The transport tells every layer; the innermost is what happened.
+/// What is said about a failed call. The transport tells every layer; the innermost is what happened. What the provider says
+/// before, as that an answer had begun, stays.
 fn told(error: &LlmError) -> String {
-    let mut innermost = error.cause.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static));
-    while let Some(below) = innermost.and_then(std::error::Error::source) {
-        innermost = Some(below);
-    }
-    match innermost.map(ToString::to_string) {
-        Some(text) if error.kind == Kind::Network && error.message.ends_with(&text) => {
-            format!("cannot be reached: {text}")
+    let outermost = error.cause.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static));
+    let layers: Vec<_> =
+        std::iter::successors(outermost, |layer| layer.source()).map(ToString::to_string).collect();
+    match (layers.last(), error.message.strip_suffix(&layers.join(": "))) {
+        (Some(innermost), Some(before)) if error.kind == Kind::Network => {
+            format!("{before}cannot be reached: {innermost}")
         }
         _ => error.message.clone(),
     }

@@ -20,8 +20,14 @@ pub(crate) const NO_ROOM: &str = "make room on the disk, and try again: nothing 
 /// What helps where a file is closed to whoever wants it.
 pub(crate) const NOT_READABLE: &str = "make the file readable and writable for you";
 
+/// What helps where a folder has the name of a file.
+pub(crate) const A_FOLDER: &str =
+    "a folder stands where a file belongs: move it away, and put a copy of the file back where there is one";
+
 /// What is attempted with a file that is only looked at.
 pub(crate) const READ: &str = "read";
+/// What is attempted with a file that becomes another.
+pub(crate) const COPY: &str = "copy";
 /// What is attempted with the folders on the way to it.
 pub(crate) const ENTER: &str = "enter";
 
@@ -55,6 +61,15 @@ impl FileError {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
+    /// Whether a folder stands where a file belongs. Who copies is told in other words that there is no file.
+    pub(crate) fn is_folder(&self) -> bool {
+        self.source.kind() == io::ErrorKind::IsADirectory || (self.action == COPY && self.path.is_dir())
+    }
+
+    pub(crate) fn is_denied(&self) -> bool {
+        self.source.kind() == io::ErrorKind::PermissionDenied
+    }
+
     /// What helps whoever it happened to, where the error itself tells; nothing where it does not.
     pub(crate) fn cure(&self) -> Option<&'static str> {
         match self.source.kind() {
@@ -64,6 +79,7 @@ impl FileError {
                 Some("`chmod u+rwx` makes the folder yours, if it is; else name another one")
             }
             io::ErrorKind::PermissionDenied if is_closed(&self.path) => Some(NOT_READABLE),
+            _ if self.is_folder() => Some(A_FOLDER),
             _ => None,
         }
     }
@@ -80,6 +96,14 @@ pub(crate) fn tells_no_room(text: &str) -> bool {
 #[cfg(not(unix))]
 pub(crate) fn tells_no_room(text: &str) -> bool {
     text.contains(&io::Error::from_raw_os_error(112).to_string())
+}
+
+/// Whether it tells of a folder in place of a file. Where the system has no word for that nobody is told more than it says.
+pub(crate) fn tells_a_folder(text: &str) -> bool {
+    #[cfg(unix)]
+    return text.contains(&io::Error::from(rustix::io::Errno::ISDIR).to_string());
+    #[cfg(not(unix))]
+    return text.is_empty();
 }
 
 /// Opens a file to read it. Opening a pipe waits until somebody writes, and a device may have no end: neither is taken for a

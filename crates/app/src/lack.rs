@@ -53,10 +53,16 @@ impl Lack {
     /// What the person can do about it.
     pub fn cure(&self) -> String {
         match self {
-            Self::Unset { variable, .. } if variable.starts_with(plain::PREFIX) => format!(
-                "write `${{NAME}}` in its place, as `amplifier provider add TYPE --key-from-env NAME` does, and begin anew; \
-                 or set `{variable}` for this one"
-            ),
+            Self::Unset { variable, .. } if variable.starts_with(plain::PREFIX) => {
+                let better = plain::variable(variable);
+                let connects = connect::provider_of(better).map(|name| {
+                    format!(", as `amplifier provider add {name} --key-from-env {better}` does in the settings")
+                });
+                format!(
+                    "write `${{{better}}}` in its place{}, and begin anew; or set `{variable}` for this one",
+                    connects.unwrap_or_default()
+                )
+            }
             Self::Unset { variable, pointer } if is_key(pointer) => format!(
                 "set `{variable}`, or keep a key with `amplifier init`; `amplifier provider add` connects another provider"
             ),

@@ -255,9 +255,10 @@ impl Fetch for Library {
             let source = Source::Fetched { uri: address.to_owned(), pinned: None };
             return Ok(Fetched { root: path.clone(), path, source });
         }
-        let told = |error: SourceFetchError| match error.hint() {
-            Some(hint) => FetchError::new(format!("{} ({hint})", error.chain())),
-            None => FetchError::new(error.chain()),
+        let told = |error: SourceFetchError| {
+            // What is no address may be meant as one, or as a name.
+            let hint = error.hint().filter(|_| !matches!(error, SourceFetchError::NotALocation { .. }));
+            FetchError::new(error.chain()).with_hint(hint)
         };
         let (uri, fetched) = self.bring(address).await.map_err(told)?;
         let source = source_of(&uri, &fetched.identity);

@@ -21,9 +21,24 @@ use crate::connect;
 /// How the names of such references begin.
 pub(crate) const PREFIX: &str = "PLAIN_";
 
-/// What a person can do about one.
-pub const HINT: &str = "put it into a variable and write `${NAME}` in its place; `amplifier provider add TYPE --key-from-env NAME` \
-     does that for a provider";
+/// The variable that a key in plain text would better be in: the usual one of a provider.
+pub(crate) fn variable(reference: &str) -> &str {
+    let name = reference.trim_start_matches("${").trim_end_matches('}');
+    name.strip_prefix(PREFIX).unwrap_or(name)
+}
+
+/// What a person can do about one that stands in a plan or in a bundle.
+pub(crate) fn hint(reference: &str) -> String {
+    let variable = variable(reference);
+    let put =
+        format!("put it into a variable, such as `{variable}`, and write `${{{variable}}}` in its place");
+    match connect::provider_of(variable) {
+        Some(name) => format!(
+            "{put}; or take it out, and `amplifier provider add {name} --key-from-env {variable}` connects the provider"
+        ),
+        None => put,
+    }
+}
 
 /// Keys in plain text, by the names of the references that stand for them.
 #[derive(Clone, Default)]
@@ -52,7 +67,7 @@ fn told(place: &Place, key: &str, reference: &str) -> Notice {
     let file =
         SourceFile { path: place.file.path.clone(), name: place.file.name.clone(), text: String::new() };
     let place = Place { file: Arc::new(file), ..place.clone() };
-    Notice::warning(Code::BadValue, &place, message(key, reference)).with_hint(HINT)
+    Notice::warning(Code::BadValue, &place, message(key, reference)).with_hint(hint(reference))
 }
 
 /// The same, without a place.
@@ -116,7 +131,7 @@ impl Plain {
         }
     }
 
-    /// Hides those of a config in JSON; gives the pointer, the key and the reference of each.
+    /// Hides those of a config in JSON; gives the pointer of each, and what is to be told about it.
     pub(crate) fn hide_json(
         &mut self,
         owner: &str,
@@ -151,7 +166,8 @@ impl Plain {
             }
             Value::String(text) if is_plain(key, text) => {
                 let reference = self.reference(owner, at, text);
-                found.push((format!("{root}{at}"), message(key, &reference)));
+                let told = format!("{}. {}", message(key, &reference), hint(&reference));
+                found.push((format!("{root}{at}"), told));
                 *text = reference;
             }
             _ => {}

@@ -15,13 +15,14 @@ use crate::credentials::{self, Credentials, Hidden};
 use crate::files::open_regular;
 use crate::library::Access;
 use crate::open;
-use crate::plain::{self, Plain};
+use crate::plain::Plain;
 use crate::resolver;
 use crate::settings::Settings;
 use crate::spelling::quoted;
 
 mod bundle;
 mod fault;
+pub(crate) mod modules;
 mod numbers;
 
 pub use bundle::{Locking, PrepareOptions, PreparedBundle, complaints, current, prepare_bundle, rendered};
@@ -190,6 +191,21 @@ impl PlanFile {
         self
     }
 
+    /// The same file with a look for the modules it names. Who opens a session needs none: it finds them itself, and goes on
+    /// without those that it can do without.
+    #[must_use]
+    pub fn with_modules_looked_for(mut self) -> Self {
+        self.validation.checks.extend(modules::checks(&self.value));
+        self
+    }
+
+    /// What a look for its modules left open, a line for each.
+    pub fn not_looked_at(&self) -> impl Iterator<Item = String> {
+        let checks =
+            self.validation.checks.iter().filter(|check| check.name.ends_with(modules::NOT_LOOKED_AT));
+        checks.map(|check| self.placed(check))
+    }
+
     /// The keys that stand in it in plain text.
     pub fn plain(&self) -> &Plain {
         self.credentials.plain()
@@ -260,7 +276,7 @@ fn hidden_check(hidden: Hidden) -> Check {
             let told = "the address holds a credential; it is used now and kept nowhere";
             ("source_credentials", pointer, format!("{told}. {}", credentials::HINT))
         }
-        Hidden::Plain { pointer, message } => ("plain_keys", pointer, format!("{message}. {}", plain::HINT)),
+        Hidden::Plain { pointer, message } => ("plain_keys", pointer, message),
     };
     Check { name: name.to_owned(), passed: false, message, severity: Severity::Warning, pointer }
 }

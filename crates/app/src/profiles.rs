@@ -29,7 +29,7 @@ pub use amplifier_profile::check::{Check, ProfileSummary, State};
 pub use amplifier_profile::collections::{CollectionSummary, Collections};
 pub use amplifier_profile::compile::{Compiled, Outcome};
 pub use amplifier_profile::steps::{Step, Steps};
-pub use amplifier_profile::sync::{Compilation, SyncReport, SyncStatus};
+pub use amplifier_profile::sync::{Compilation, SyncReport, SyncStatus, TextLeft};
 pub use amplifier_profile::{ProfileContext, ProfileError, ProfileId, Profiles, Share, ShareName};
 
 use crate::clock::SystemClock;
@@ -37,6 +37,7 @@ use crate::credentials::{self, Credentials};
 use crate::env;
 use crate::library::{self, Access};
 use crate::paths::Home;
+use crate::prepare::modules;
 use crate::prompt::{NamedPath, Project, PromptParts};
 use crate::resolver;
 use crate::settings::Settings;
@@ -176,6 +177,11 @@ impl PreparedProfile {
     /// The plan whose values know where they were set.
     pub fn draft(&self) -> &PlanDraft {
         &self.plan.plan
+    }
+
+    /// The modules that nobody has, in the words of a session that does not find them.
+    pub fn unknown_modules(&self) -> Vec<String> {
+        modules::unknown(self.draft())
     }
 
     /// The plan as the specification writes it.

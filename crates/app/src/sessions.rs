@@ -3,6 +3,7 @@
 //! Everything here reads the journal, adds records to it, or makes and removes whole folders; nothing is changed in place.
 //! Opening a session is `open.rs`'s business; the folders and their views are `store.rs`'s.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use amplifier_core::contracts::ContextError;
@@ -10,9 +11,10 @@ use amplifier_core::journal::JournalError;
 use amplifier_protocol::ids::{NameError, SessionId};
 
 use crate::backups::BackupsError;
-use crate::files::{FileError, NO_ROOM};
+use crate::files::{FileError, NO_ROOM, READ};
 use crate::journal::{JournalFileError, LeaseError, Owner};
 use crate::open::NOT_WRITABLE;
+use crate::paths::SessionFolder;
 use crate::spelling;
 use crate::store::StoreError;
 
@@ -151,7 +153,7 @@ impl SessionError {
     /// What the person can do about it.
     pub fn hint(&self) -> Option<String> {
         let cure = match self {
-            Self::File(error) => error.cure().map(str::to_owned),
+            Self::File(error) => rescue::cure_of_file(error),
             Self::Backups(error) => error.hint().map(str::to_owned),
             Self::Store(error) => rescue::cure_of_store(error),
             Self::Journal(error) => rescue::cure(error),
@@ -221,6 +223,15 @@ impl SessionError {
             JournalFileError::Lease(LeaseError::Held { owner: Some(owner), .. }) => Self::InUse { id, owner },
             error => error.into(),
         }
+    }
+}
+
+/// Whether there is a journal. Of a folder that may not be entered nobody can tell.
+fn has_journal(folder: &SessionFolder) -> Result<bool, FileError> {
+    let path = folder.events();
+    match path.try_exists() {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(FileError::at(READ, &path)(error)),
+        found => Ok(found.unwrap_or(false)),
     }
 }
 

@@ -107,12 +107,20 @@ pub enum BundleError {
 pub struct FetchError {
     /// What was tried and what came of it.
     pub message: String,
+    /// What the user can do about it.
+    pub hint: Option<String>,
 }
 
 impl FetchError {
     /// An error with this text.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
+        Self { message: message.into(), hint: None }
+    }
+
+    /// The same with advice.
+    #[must_use]
+    pub fn with_hint(self, hint: Option<&str>) -> Self {
+        Self { hint: hint.map(str::to_owned), ..self }
     }
 }
 
@@ -159,6 +167,7 @@ impl BundleError {
         match self {
             Self::Invalid(notices) => worst(notices).and_then(|notice| notice.hint.clone()),
             Self::Include { source, .. } => source.hint(),
+            Self::NotFound { source, .. } => source.hint.clone(),
             Self::UnknownNamespace { namespace, .. } => {
                 Some(format!("include the bundle whose name is `{namespace}`, or register it"))
             }

@@ -183,7 +183,13 @@ pub fn heard(written: io::Result<()>) -> Result<(), Unread> {
         }
         Err(error) => {
             if VOICE.lose() {
-                Remark::error(format!("standard output cannot be written: {error}")).tell();
+                let hint = match error.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                        "make room where it goes, or send it elsewhere; then try again"
+                    }
+                    _ => "send it elsewhere, and try again",
+                };
+                Remark::error(format!("standard output cannot be written: {error}")).hint(hint).tell();
             }
             Ok(())
         }

@@ -2,7 +2,7 @@
 //!
 //! A profile is `profile.md` or `<name>/<name>.md` at any depth, or any Markdown file directly in the collection or in its
 //! `profiles/`. Its name is the one in its head. Other Markdown is left alone; a profile with mistakes is told and left out,
-//! and one that was there without them before stays as it was.
+//! and one that was there without them before stays as it was. So does one whose new text cannot be compiled (`sync.rs`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,14 @@ use amplifier_bundle::fetch::Files;
 use indexmap::IndexMap;
 
 use crate::error::ProfileError;
+use crate::lock_file::ProfileLock;
 use crate::origin::{CollectionRecord, below};
-use crate::profile_file::{MOST_BYTES, ProfileFile, is_something_else};
+use crate::profile_file::{MOST_BYTES, ProfileFile, hash_of, is_something_else};
 use crate::share::{ProfileId, Share, ShareName};
 use crate::staging::{remove, write_atomically};
+
+/// The text of a profile in its folder.
+const PROFILE_FILE: &str = "profile.md";
 
 /// Bounds of looking around in a collection.
 const MOST_FILES: usize = 20_000;
@@ -31,6 +35,28 @@ pub struct Extracted {
     pub skipped: Vec<Skipped>,
     /// Profiles that the collection no longer has; their folders are gone.
     pub removed: Vec<ProfileId>,
+    /// Texts that were compiled and have given way to others.
+    pub(crate) replaced: Vec<Replaced>,
+}
+
+/// The text of a profile that gave way to another.
+#[derive(Debug)]
+pub(crate) struct Replaced {
+    pub(crate) id: ProfileId,
+    old: Vec<u8>,
+    new: Vec<u8>,
+}
+
+impl Replaced {
+    /// Puts the old text back, unless somebody else has changed the new one since.
+    pub(crate) fn put_back(&self, share: &Share) -> Result<bool, ProfileError> {
+        let path = share.profile_dir(&self.id).join(PROFILE_FILE);
+        let is_ours = fs::read(&path).is_ok_and(|text| text == self.new);
+        if is_ours {
+            write_atomically(&path, &self.old)?;
+        }
+        Ok(is_ours)
+    }
 }
 
 /// A profile that was left out.
@@ -88,9 +114,15 @@ pub(crate) fn extract(
     record.profiles.extend(kept.iter().map(|(name, within)| (name.to_string(), within.clone())));
     for (profile, (_, bytes)) in found {
         let id = ProfileId { collection: collection.clone(), profile };
-        let to = share.profile_dir(&id).join("profile.md");
-        if fs::read(&to).ok().as_ref() != Some(&bytes) {
+        let dir = share.profile_dir(&id);
+        let to = dir.join(PROFILE_FILE);
+        let old = fs::read(&to).ok();
+        if old.as_ref() != Some(&bytes) {
             write_atomically(&to, &bytes)?;
+            let was_compiled =
+                |old: &Vec<u8>| ProfileLock::read(&dir).is_some_and(|lock| lock.profile_hash == hash_of(old));
+            let replaced = old.filter(was_compiled).map(|old| Replaced { id: id.clone(), old, new: bytes });
+            extracted.replaced.extend(replaced);
         }
         extracted.profiles.push(id);
     }
@@ -114,7 +146,7 @@ fn held_in(
 ) -> Result<Option<ProfileId>, ProfileError> {
     let Some((name, _)) = before.iter().find(|(_, file)| *file == within) else { return Ok(None) };
     let id = ProfileId { collection: collection.clone(), profile: name.parse()? };
-    Ok(share.profile_dir(&id).join("profile.md").is_file().then_some(id))
+    Ok(share.profile_dir(&id).join(PROFILE_FILE).is_file().then_some(id))
 }
 
 fn read(path: &Path, home: &Arc<amplifier_bundle::home::Home>) -> Result<ProfileFile, ProfileError> {
@@ -162,5 +194,5 @@ fn is_candidate(path: &Path, root: &Path) -> bool {
 }
 
 fn is_named_profile(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == "profile.md")
+    path.file_name().is_some_and(|name| name == PROFILE_FILE)
 }

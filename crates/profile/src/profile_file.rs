@@ -44,7 +44,7 @@ impl ProfileFile {
     }
 
     pub(crate) fn parse(bytes: Vec<u8>, home: &Arc<Home>) -> Result<Self, ProfileError> {
-        let hash = hex(&Sha256::digest(&bytes));
+        let hash = hash_of(&bytes);
         let (bundle, notices) = bundle::read(bytes.clone(), home, &YamlLimits::default())?;
         let file = Self { bundle, notices, hash, bytes };
         match file.rejection() {
@@ -121,6 +121,11 @@ pub(crate) fn is_something_else(error: &ProfileError) -> bool {
         ProfileError::Bundle(BundleError::NotText { .. } | BundleError::UnknownFormat(_)) => true,
         _ => false,
     }
+}
+
+/// What a text is known by in locks.
+pub(crate) fn hash_of(text: &[u8]) -> String {
+    hex(&Sha256::digest(text))
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -1,12 +1,13 @@
 //! Brings collections up to date: the registry is read anew, each collection fetched, its profiles extracted, then compiled.
 //! One that fails does not stop the others.
 
+use amplifier_core::cancel::CancelToken;
 use amplifier_sources::fetch::{Base, Freshness};
 use amplifier_sources::uri::SourceUri;
 
 use crate::collections::{CollectionEntry, Collections};
 use crate::error::ProfileError;
-use crate::extract::{self, Extracted, Skipped};
+use crate::extract::{self, Extracted, Replaced, Skipped};
 use crate::origin::{CollectionRecord, Tree};
 use crate::profiles::{ProfileContext, Profiles, blocking};
 use crate::share::{ProfileId, ShareName};
@@ -24,7 +25,25 @@ pub struct SyncReport {
     /// Profiles that are no longer there.
     pub removed: Vec<ProfileId>,
     /// Profiles that could not be compiled, and why.
-    pub failed: Vec<(ProfileId, ProfileError)>,
+    pub failed: Vec<Failed>,
+}
+
+/// A profile that could not be compiled.
+#[derive(Debug)]
+pub struct Failed {
+    pub id: ProfileId,
+    pub error: ProfileError,
+    /// What is there of it now.
+    pub text: TextLeft,
+}
+
+/// The text of a profile that could not be compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextLeft {
+    /// The one that could not be compiled.
+    New,
+    /// The one from before, which could.
+    Kept,
 }
 
 /// What a sync did with a collection.
@@ -65,7 +84,7 @@ impl SyncStatus {
 impl SyncReport {
     /// One line about the profiles that could not be compiled; `None` when all could.
     pub fn warning(&self) -> Option<String> {
-        let names: Vec<_> = self.failed.iter().map(|(id, _)| id.profile.as_str()).collect();
+        let names: Vec<_> = self.failed.iter().map(|failed| failed.id.profile.as_str()).collect();
         (!names.is_empty()).then(|| format!("Some profiles failed to compile: {}", names.join(", ")))
     }
 }
@@ -125,11 +144,34 @@ impl Profiles {
             for id in &report.profiles {
                 if let Err(error) = self.compile(id, cx).await {
                     cx.tell(Step::Failed { id: id.clone(), message: error.chain() });
-                    report.failed.push((id.clone(), error));
+                    let replaced = extracted.replaced.iter().find(|replaced| replaced.id == *id);
+                    let text = match replaced {
+                        Some(replaced) => self.keep(replaced, cx).await,
+                        None => TextLeft::New,
+                    };
+                    report.failed.push(Failed { id: id.clone(), error, text });
                 }
             }
         }
         report
+    }
+
+    /// Puts a text back that could be compiled, where the new one cannot: what worked shall go on working.
+    async fn keep(&self, replaced: &Replaced, cx: &ProfileContext) -> TextLeft {
+        // Also after an interrupt: who stops it has not asked for a text that does not work.
+        let undoing = ProfileContext { cancel: CancelToken::new(), ..cx.clone() };
+        let put_back = match self.guard(replaced.id.collection.as_str(), &undoing).await {
+            Ok(_guard) => replaced.put_back(&self.share),
+            Err(error) => Err(error),
+        };
+        match put_back {
+            Ok(true) => TextLeft::Kept,
+            Ok(false) => TextLeft::New,
+            Err(error) => {
+                cx.tell(Step::Failed { id: replaced.id.clone(), message: error.chain() });
+                TextLeft::New
+            }
+        }
     }
 
     /// Fetches a collection and puts its profiles in place.

@@ -47,6 +47,8 @@ pub enum FetchError {
     NotCached { uri: String },
     #[error("`{uri}` answered with status {status}")]
     HttpStatus { uri: String, status: u16 },
+    #[error("`{uri}` cannot be reached: {cause}")]
+    Unreachable { uri: String, cause: String },
     #[error("`{uri}` could not be downloaded")]
     Http {
         uri: String,
@@ -125,6 +127,12 @@ impl FetchError {
             Self::Git { .. } => Some(
                 "check the address, the network and what `git ls-remote` says; credentials come from git's own helpers",
             ),
+            Self::Unreachable { .. } | Self::Http { .. } | Self::TimedOut { .. } => Some(
+                "check the address and the network, and try again; what was fetched once is used without them",
+            ),
+            Self::HttpStatus { .. } => {
+                Some("check the address: the server is there and does not give it out")
+            }
             Self::GitMissing { .. } => Some("install git, or use sources that do not need it"),
             Self::NotALocation { .. } => {
                 Some("write a folder as `./NAME`, a repository as `git+https://HOST/OWNER/NAME@BRANCH`")

@@ -163,14 +163,15 @@ fn failed(shown: &str, limits: &Limits, error: reqwest::Error) -> FetchError {
     if error.is_timeout() {
         return FetchError::TimedOut { uri, action: "download", after: limits.http_total };
     }
-    let mut cause = std::error::Error::source(&error);
-    while let Some(found) = cause {
-        if let Some(refused) = found.downcast_ref::<Refused>() {
-            return FetchError::Redirect { uri, why: refused.to_string() };
-        }
-        cause = found.source();
+    let causes = || std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    if let Some(refused) = causes().find_map(|cause| cause.downcast_ref::<Refused>()) {
+        return FetchError::Redirect { uri, why: refused.to_string() };
     }
-    FetchError::Http { uri, source: error.without_url() }
+    match causes().last() {
+        // The transport tells every layer; the innermost is what happened.
+        Some(cause) if error.is_connect() => FetchError::Unreachable { uri, cause: cause.to_string() },
+        _ => FetchError::Http { uri, source: error.without_url() },
+    }
 }
 
 /// The last part of the address, as a name that is safe everywhere and keeps its suffix.

@@ -54,14 +54,14 @@ fn nearest(path: &Path) -> PathBuf {
 }
 
 #[cfg(unix)]
-fn may_write(folder: &Path) -> std::io::Result<()> {
+pub(super) fn may_write(folder: &Path) -> std::io::Result<()> {
     use rustix::fs::Access as Mode;
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     Ok(rustix::fs::access(folder, Mode::READ_OK | Mode::WRITE_OK | Mode::EXEC_OK)?)
 }
 
 #[cfg(not(unix))]
-fn may_write(folder: &Path) -> std::io::Result<()> {
+pub(super) fn may_write(folder: &Path) -> std::io::Result<()> {
     match std::fs::metadata(folder)?.permissions().readonly() {
         true => Err(ErrorKind::PermissionDenied.into()),
         false => Ok(()),

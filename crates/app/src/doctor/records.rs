@@ -1,15 +1,21 @@
 //! What earlier runs left: sessions, what was fetched, and the times they noted.
 
+use std::fs::File;
+use std::io::ErrorKind;
+
 use amplifier_core::clock::Clock;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::time::Timestamp;
 use amplifier_sources::cache::Cache;
 
+use super::house::may_write;
 use super::{Check, Finding, Patient, chain, count, some};
 use crate::clock::SystemClock;
+use crate::files::{FileError, OTHER_HOME, READ};
 use crate::journal::{JournalFileError, Owner, RecordReader, last_owner, verify};
 use crate::paths::{Home, SessionFolder};
 use crate::sessions::{mark, rescue, size_of};
+use crate::spelling::quoted;
 use crate::store::{SessionStore, StoreError, check_journal};
 
 /// Nothing of this program is older.
@@ -37,6 +43,7 @@ pub(super) fn sessions(patient: &Patient) -> Vec<Finding> {
     let looked_at = ids.iter().take(LOOKED_AT);
     looked_at.for_each(|id| ills.look(&store, id));
     let mut findings = ills.findings();
+    findings.extend(index(&patient.access.home));
     if findings.is_empty() {
         let now = match ills.busy {
             0 => String::new(),
@@ -65,8 +72,8 @@ struct Ills {
     busy: usize,
     /// Nobody said anything in them, or their journals are gone and nothing else tells.
     empty: Vec<String>,
-    /// Their journals are damaged, and what helps.
-    damaged: Vec<(String, String, Option<String>)>,
+    /// Their files are damaged or cannot be read: what is told of each, and what helps.
+    broken: Vec<(String, String)>,
     /// Their plans are of no use.
     planless: Vec<String>,
 }
@@ -80,16 +87,18 @@ impl Ills {
         };
         match check_journal(&folder).and_then(|()| self.read(&folder)) {
             Err(_) if is_in_use() => {}
-            Err(error) => {
-                mark::refused(&folder, &error);
-                self.damaged.push((id.to_string(), chain(&error), rescue::cure_of_store(&error)));
-            }
+            Err(error) => self.broken.push(told(&folder, id, &error)),
             Ok(()) if store.metadata(id).is_err() && !has_journal(&folder) => match is_in_use() {
                 true => self.busy += 1,
                 false => self.empty.push(id.to_string()),
             },
-            Ok(()) if store.plan(&folder).is_err() => self.planless.push(id.to_string()),
-            Ok(()) => {}
+            Ok(()) => match store.plan(&folder).map(drop).and_then(|()| look_at_lease(&folder)) {
+                Ok(()) => {}
+                Err(error) if rescue::cure_of_store(&error).is_some() => {
+                    self.broken.push(told(&folder, id, &error));
+                }
+                Err(_) => self.planless.push(id.to_string()),
+            },
         }
     }
 
@@ -123,17 +132,14 @@ impl Ills {
                     .cure("`amplifier session delete ID` removes one"),
             );
         }
-        for (id, told, cure) in self.damaged.iter().take(NAMED) {
-            let finding = check.warning(format!("session `{id}` is damaged: {told}"));
-            let delete = format!("`amplifier session delete {id}` removes it");
-            findings
-                .push(finding.cure(cure.as_ref().map_or(delete.clone(), |cure| format!("{cure}; {delete}"))));
+        for (told, cure) in self.broken.iter().take(NAMED) {
+            findings.push(check.warning(told.clone()).cure(cure.clone()));
         }
-        if let more @ 1.. = self.damaged.len().saturating_sub(NAMED) {
-            let more = count(more, "more session", "more sessions");
+        if let more @ 1.. = self.broken.len().saturating_sub(NAMED) {
+            let more = count(more, "more session is", "more sessions are");
             findings.push(
                 check
-                    .warning(format!("{more} are damaged, for such reasons"))
+                    .warning(format!("{more} damaged or cannot be read, for such reasons"))
                     .cure("`amplifier session show ID` says why and what helps"),
             );
         }
@@ -148,6 +154,66 @@ impl Ills {
         }
         findings
     }
+}
+
+/// What is told of a session that cannot be used, and what helps. Only what can be read is known to be damaged, and only
+/// what may be entered can be deleted.
+fn told(folder: &SessionFolder, id: &SessionId, error: &StoreError) -> (String, String) {
+    let file = match error {
+        StoreError::File(file) | StoreError::Journal(JournalFileError::File(file)) => Some(file),
+        _ => None,
+    };
+    let is_denied = file.is_some_and(FileError::is_denied);
+    let what = match file {
+        Some(_) if is_denied => "cannot be read",
+        Some(_) => "cannot be used",
+        None => "is damaged",
+    };
+    if file.is_none() {
+        mark::refused(folder, error);
+    }
+    let delete = format!("`amplifier session delete {id}` removes it");
+    let cure = match (rescue::cure_of_store(error), is_denied) {
+        (Some(cure), true) => cure,
+        (Some(cure), false) => format!("{cure}; {delete}"),
+        (None, _) => delete,
+    };
+    (format!("session `{id}` {what}: {}", chain(error)), cure)
+}
+
+/// Whether somebody who wants to write can try to.
+fn look_at_lease(folder: &SessionFolder) -> Result<(), StoreError> {
+    match std::fs::read(folder.lease()) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(FileError::at(READ, &folder.lease())(error).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the list of all sessions can be kept up to date. Both files are made again where they are gone.
+fn index(home: &Home) -> Option<Finding> {
+    let files = [home.session_index(), home.session_index_lock()];
+    let closed = files.into_iter().find_map(|path| {
+        let error = match File::options().append(true).open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
+            opened => opened.err()?,
+        };
+        let cure = match error.kind() {
+            ErrorKind::IsADirectory => format!("move `{}` away: it is made again", path.display()),
+            _ => format!("`rm -f {}` removes it: it is made again", quoted(&path)),
+        };
+        Some((path, error, cure))
+    });
+    let folder = || {
+        let state = home.session_index().parent()?.to_path_buf();
+        let error = may_write(&state).err().filter(|error| error.kind() != ErrorKind::NotFound)?;
+        let cure = format!("`chmod u+rwx {}`, if the folder is yours; {OTHER_HOME}", quoted(&state));
+        Some((state, error, cure))
+    };
+    let (path, error, cure) = folder().or(closed)?;
+    let told = format!("the index of sessions cannot be written: `{}`: {error}", path.display());
+    Some(Check::Sessions.warning(format!("{told}; lists are slow or behind")).cure(cure))
 }
 
 /// Whether a list can make the views of a session again.

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::BlobError;
 use super::fold::{Blob, BlobRef};
-use crate::files::{Durability, FileError, create_private_dir, sync_dir, write_atomic};
+use crate::files::{Durability, FileError, READ, create_private_dir, sync_dir, write_atomic};
 
 /// The hash that names a value: 64 lower-case hexadecimal digits.
 pub(super) fn hash(bytes: &[u8]) -> String {
@@ -59,11 +59,11 @@ impl Blobs {
         }
         let path = self.dir.join(name);
         let damaged = || BlobError::Damaged { hash: name.clone() };
-        let size = std::fs::metadata(&path).map_err(FileError::at("read", &path))?.len();
-        if size != *length {
+        let about = std::fs::metadata(&path).map_err(FileError::at(READ, &path))?;
+        if about.is_file() && about.len() != *length {
             return Err(damaged());
         }
-        let bytes = std::fs::read(&path).map_err(FileError::at("read", &path))?;
+        let bytes = std::fs::read(&path).map_err(FileError::at(READ, &path))?;
         if hash(&bytes) != *name {
             return Err(damaged());
         }

@@ -11,7 +11,7 @@ use amplifier_protocol::record::Record;
 use super::error::{JournalFileError, refusal};
 use super::line;
 use super::lines::{Lines, Step};
-use crate::files::{FileError, create_private_dir, private, sync_dir};
+use crate::files::{COPY, FileError, create_private_dir, private, sync_dir};
 use crate::paths::SessionFolder;
 
 /// Copies the records up to `last` into a folder without a journal, `first` in the place of the first one. Durable when it
@@ -81,6 +81,6 @@ fn share(source: &Path, target: &Path) -> Result<(), FileError> {
         return Ok(());
     }
     // Not every file system has links.
-    std::fs::copy(source, target).map_err(FileError::at("copy", source))?;
+    std::fs::copy(source, target).map_err(FileError::at(COPY, source))?;
     File::open(target).and_then(|file| file.sync_all()).map_err(FileError::at("sync", target))
 }

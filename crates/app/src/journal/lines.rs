@@ -14,7 +14,7 @@ use super::error::{BlobError, Damage, JournalFileError};
 use super::fold::BlobRef;
 use super::index::{self, Entry};
 use super::line::{self, Frame, Refused};
-use crate::files::FileError;
+use crate::files::{FileError, READ};
 use crate::paths::SessionFolder;
 
 /// The longest line that is read. Lines are written far shorter, large values being kept apart.
@@ -74,7 +74,7 @@ impl Lines {
     /// From a known place.
     pub(super) fn at(folder: &SessionFolder, place: Entry) -> Result<Self, JournalFileError> {
         let path = folder.events();
-        let mut file = File::open(&path).map_err(FileError::at("open", &path))?;
+        let mut file = File::open(&path).map_err(FileError::at(READ, &path))?;
         file.seek(SeekFrom::Start(place.offset)).map_err(FileError::at("read", &path))?;
         let reader = BufReader::with_capacity(64 * 1024, file);
         Ok(Self { path, reader, place, read: place.offset, line: Vec::new() })

@@ -21,6 +21,7 @@ use amplifier_sources::uri::SourceUri;
 use futures_util::stream::{self, StreamExt};
 
 use super::fault::BundleFault;
+use super::modules;
 use crate::credentials::{self, Credentials};
 use crate::library::{Access, Library};
 use crate::lockfile::{self, LOCK_FILE};
@@ -235,6 +236,11 @@ impl PreparedBundle {
     /// What is worth telling, of all files and steps.
     pub fn notices(&self) -> &[Notice] {
         self.loaded.notices()
+    }
+
+    /// The modules that nobody has, in the words of a session that does not find them.
+    pub fn unknown_modules(&self) -> Vec<String> {
+        modules::unknown(&self.loaded.plan)
     }
 
     /// The mount plan, if the bundle says enough to make a session.

@@ -58,6 +58,7 @@ impl BundleFault {
         match self {
             Self::Registry(error) => error.hint().map(str::to_owned),
             Self::Load(error) => match &**error {
+                BundleError::NotFound { source, .. } if source.hint.is_some() => source.hint.clone(),
                 BundleError::NothingThere { .. }
                 | BundleError::NotFound { .. }
                 | BundleError::UnknownNamespace { .. } => Some(

@@ -8,7 +8,7 @@ use amplifier_protocol::ids::{EventName, SessionId};
 use amplifier_protocol::record::{Record, RecordBody};
 use serde::Serialize;
 
-use super::{Cut, SessionError, index, mark};
+use super::{Cut, SessionError, has_journal, index, mark};
 use crate::clock::SystemClock;
 use crate::journal::{FileJournal, Owner, Repair};
 use crate::paths::SessionFolder;
@@ -67,7 +67,7 @@ pub(super) fn own(
     id: &SessionId,
     program: &str,
 ) -> Result<(FileJournal, Option<Repair>), SessionError> {
-    if !folder.events().exists() {
+    if !has_journal(folder)? {
         return Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() });
     }
     mark::review(folder)?;

@@ -16,7 +16,7 @@ use super::turns::Cut;
 use super::{SessionError, mark};
 use crate::clock::SystemClock;
 use crate::credentials::Credentials;
-use crate::files::{FileError, create_private_dir, sync_dir};
+use crate::files::{COPY, FileError, create_private_dir, sync_dir};
 use crate::journal::{Lease, RecordReader, copy_beginning, verify};
 use crate::paths::SessionFolder;
 use crate::store::{Metadata, SessionStore, StoreError, check_journal, update_views};
@@ -200,6 +200,6 @@ fn copy_if_there(from: &Path, to: &Path) -> Result<(), FileError> {
     match std::fs::copy(from, to) {
         Ok(_) => std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(FileError::at("sync", to)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(FileError::at("copy", from)(error)),
+        Err(error) => Err(FileError::at(COPY, from)(error)),
     }
 }

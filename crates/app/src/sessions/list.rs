@@ -12,7 +12,7 @@ use amplifier_protocol::time::Timestamp;
 
 use super::index::{Contents, Index, Known, Note};
 use super::mark::{self, DamagedPlace};
-use super::{Place, SessionError, reading};
+use super::{Place, SessionError, has_journal, reading};
 use crate::clock::{SystemClock, can_be_right};
 use crate::journal::{Lease, LeaseError, Owner};
 use crate::library::Access;
@@ -358,7 +358,7 @@ fn examine(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Resul
 
 fn examined(store: &SessionStore, id: &SessionId, listing: &mut Listing) -> Result<Listed, SessionError> {
     let folder = store.home().session(id);
-    if !folder.events().exists() {
+    if !has_journal(&folder)? {
         check_journal(&folder)?;
         return Err(SessionError::NoJournal { id: id.clone(), journal: folder.events() });
     }

@@ -1,13 +1,16 @@
 //! What can be done about a session whose files are damaged: which of its turns are still whole, and what helps. It reads and
 //! mends nothing by itself.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use amplifier_protocol::event::{Event, OrchestratorComplete};
 
 use super::turns::turns_around;
+use crate::files::{A_FOLDER, ENTER, FileError};
 use crate::journal::{BlobError, JournalFileError, LeaseError, Peeker};
 use crate::paths::SessionFolder;
+use crate::spelling::quoted;
 use crate::store::StoreError;
 
 /// What helps where the store refused; nothing where only general advice does.
@@ -16,24 +19,62 @@ pub(crate) fn cure_of_store(error: &StoreError) -> Option<String> {
         StoreError::Behind { journal, .. } => {
             Some(format!("put a copy of `events.jsonl` back, or {}", way_out(journal, u64::MAX)))
         }
-        StoreError::File(error) => error.cure().map(str::to_owned),
+        StoreError::File(error) => cure_of_file(error),
         StoreError::Journal(error) => cure(error),
         _ => None,
     }
 }
 
+/// What helps where a file of a session could not be used; nothing where only general advice does.
+pub(crate) fn cure_of_file(error: &FileError) -> Option<String> {
+    let folder = match error.action {
+        ENTER => Some(error.path.as_path()),
+        _ => error.path.parent(),
+    };
+    let is_closed = |folder: &&Path| {
+        std::fs::metadata(folder.join(".")).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+    };
+    match folder.filter(is_closed) {
+        Some(folder) => Some(opened_by(folder)),
+        None => error.cure().map(str::to_owned),
+    }
+}
+
+/// Who can open the folder of a session that may not be entered. A command that was run as root leaves such ones.
+#[cfg(unix)]
+fn opened_by(folder: &Path) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let (me, path) = (rustix::process::geteuid().as_raw(), quoted(folder));
+    match std::fs::metadata(folder).map(|about| about.uid()) {
+        Ok(owner) if owner != me => {
+            format!(
+                "it belongs to user {owner}, this is user {me}: `chown -R {me} {path}`, by root, makes it yours"
+            )
+        }
+        _ => format!("`chmod u+rwx {path}` opens it for you"),
+    }
+}
+
+#[cfg(not(unix))]
+fn opened_by(folder: &Path) -> String {
+    format!("`{}` has to be opened for you by whoever it belongs to", quoted(folder))
+}
+
 /// What helps where a journal refused; nothing where only general advice does.
 pub(crate) fn cure(error: &JournalFileError) -> Option<String> {
     let (path, before, what) = match error {
+        JournalFileError::Blob { path, line, source: BlobError::File(error) } if error.is_folder() => {
+            return Some(format!("{A_FOLDER}; or {}", way_out(path, *line)));
+        }
         JournalFileError::Blob { source: BlobError::File(error), .. } if error.cure().is_some() => {
-            return error.cure().map(str::to_owned);
+            return cure_of_file(error);
         }
         JournalFileError::Blob { path, line, .. } => (path, *line, "the files in `blobs/`"),
         JournalFileError::Damaged { path, line, .. }
         | JournalFileError::LineTooLong { path, line, .. }
         | JournalFileError::Record { path, line, .. } => (path, *line, "the file"),
         JournalFileError::File(error) | JournalFileError::Lease(LeaseError::File(error)) => {
-            return error.cure().map(str::to_owned);
+            return cure_of_file(error);
         }
         _ => return None,
     };

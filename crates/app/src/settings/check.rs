@@ -9,6 +9,7 @@ use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::usage::Usd;
 
 use crate::catalog;
+use crate::connect;
 
 use super::files::Scope;
 use super::known::{self, FOREIGN, OVERRIDE_KEYS, PROVIDER_KEYS, Shape};
@@ -281,7 +282,7 @@ fn keys(entry: &Mapping, path: &str, words: &[&str], findings: &mut Findings) {
             _ if !words.contains(&key.as_str()) => findings.push(unknown(&value.key, &here, key, words)),
             "config" if node.is_null() => {}
             "config" => match node.as_map() {
-                Some(config) => plain_secrets(config, &here, findings),
+                Some(config) => plain_secrets(config, &here, &with_variable(entry), findings),
                 None => findings.wrong(node, &here, "a mapping", None),
             },
             "native" if matches!(node.value, NodeValue::Bool(..)) => {}
@@ -292,16 +293,31 @@ fn keys(entry: &Mapping, path: &str, words: &[&str], findings: &mut Findings) {
     }
 }
 
+/// What helps where the key of this entry lies open: the command, where it is a provider.
+fn with_variable(entry: &Mapping) -> String {
+    let text = |key: &str| entry.get(key).and_then(|entry| entry.node.spelled());
+    let module = text("module").filter(|module| connect::provider(module).is_ok());
+    match module.map(|module| text("id").or(text("instance_id")).unwrap_or(connect::bare(module))) {
+        Some(name) => {
+            let variable = connect::variable_of(name);
+            format!(
+                "put it into `{variable}`, and `amplifier provider set {name} --key-from-env {variable}` writes \
+                 `${{{variable}}}` here; `amplifier init` keeps it for you"
+            )
+        }
+        None => "keep it in a variable, and write `${NAME}` here".to_owned(),
+    }
+}
+
 /// A key that lies open in a file is told, without being shown.
-fn plain_secrets(config: &Mapping, path: &str, findings: &mut Findings) {
+fn plain_secrets(config: &Mapping, path: &str, cure: &str, findings: &mut Findings) {
     for (key, entry) in config {
         let here = join(path, key);
         match &entry.node.value {
-            NodeValue::Map(below) => plain_secrets(below, &here, findings),
+            NodeValue::Map(below) => plain_secrets(below, &here, cure, findings),
             NodeValue::Text(text) if is_secret(key, text) => {
                 let message = format!("`{here}` holds a key in plain text");
-                let hint = "keep it in a variable or with `amplifier init`, and write `${NAME}` here";
-                findings.push(Notice::warning(Code::BadValue, &entry.node.place, message).with_hint(hint));
+                findings.push(Notice::warning(Code::BadValue, &entry.node.place, message).with_hint(cure));
             }
             _ => {}
         }

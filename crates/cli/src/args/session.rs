@@ -210,7 +210,7 @@ pub struct SessionReplayArgs {
     pub session: String,
 
     /// Wait between moments as it did, this many times as fast; without it nothing waits.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = speed, allow_negative_numbers = true)]
     pub speed: Option<f64>,
 
     /// Begin with this turn.
@@ -264,6 +264,11 @@ fn days(text: &str) -> Result<u32, String> {
 }
 
 /// The number of a turn.
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
+    speed.ok_or_else(|| "not a number above 0, such as 2 or 0.5".to_owned())
+}
+
 fn turn(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| "turns are counted 1, 2, 3, …; `amplifier session show SESSION` lists them".to_owned())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use amplifier_app::Freshness;
 use amplifier_app::library::Access;
-use amplifier_app::profiles::{self, Compilation, ProfileError, ShareName, SyncReport, SyncStatus};
+use amplifier_app::profiles::{self, Compilation, ProfileError, ShareName, SyncReport, SyncStatus, TextLeft};
 use amplifier_app::spelling;
 use serde_json::{Value, json};
 
@@ -134,8 +134,11 @@ fn told(reports: &[SyncReport]) -> Exit {
         if let Some(warning) = report.warning() {
             render::note(&format!("warning: {warning}"));
         }
-        for (_, error) in &report.failed {
-            refuse_error(error);
+        for failed in &report.failed {
+            refuse_error(&failed.error);
+            if failed.text == TextLeft::Kept {
+                render::note(&format!("note: `{}` stays as it was before", failed.id));
+            }
         }
     }
     exit_of(reports)
@@ -160,8 +163,10 @@ fn row(report: &SyncReport) -> Value {
         _ => None,
     };
     let ids = |ids: &[profiles::ProfileId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let failed =
-        report.failed.iter().map(|(id, error)| json!({"profile": id.to_string(), "error": error.chain()}));
+    let failed = report.failed.iter().map(|failed| {
+        let kept = (failed.text == TextLeft::Kept).then(|| failed.id.to_string());
+        json!({"profile": failed.id.to_string(), "error": failed.error.chain(), "kept": kept})
+    });
     let skipped = report.skipped.iter().map(|found| {
         let kept = found.kept.as_ref().map(ToString::to_string);
         json!({"file": spelling::told(&found.path), "reason": found.reason.chain(), "kept": kept})

@@ -19,7 +19,7 @@ use crate::render::{self, Remark};
 /// `amplifier plan validate FILE`.
 pub fn validate(args: &ValidateArgs) -> Exit {
     let file = match PlanFile::read(&args.file) {
-        Ok(file) => file,
+        Ok(file) => file.with_modules_looked_for(),
         // A file that can be read and is not JSON is an invalid plan; a file that cannot be read is a wrong call.
         Err(error @ (PrepareError::Json { .. } | PrepareError::Empty { .. }))
             if args.form() == Form::Json =>
@@ -45,6 +45,9 @@ pub fn validate(args: &ValidateArgs) -> Exit {
             render::out(&file.describe(check));
         }
         render::out(&validation.summary());
+        for check in file.not_looked_at() {
+            render::note(&format!("note: {check}"));
+        }
     }
     if validation.passed() { Exit::Success } else { Exit::Failure }
 }

@@ -152,13 +152,24 @@ fn show(args: &ProfileArgs, access: &Access) -> Result<Exit, ProfileError> {
 
 fn check(args: &ProfileArgs, access: &Access) -> Result<Exit, ProfileError> {
     let check = profiles::profiles(access).check(&args.id.parse()?)?;
+    let is_current = check.state == State::Current;
+    let compiled = is_current.then(|| profiles::compiled_profile(&check.profile.id, access)).transpose();
+    let unknown = match compiled {
+        Ok(compiled) => compiled.map(|compiled| compiled.unknown_modules()).unwrap_or_default(),
+        Err(fault) => return Ok(refuse(&fault)),
+    };
     if args.output == Form::Json {
-        render::json(&report(&check));
+        let mut report = report(&check);
+        if let Value::Object(report) = &mut report {
+            report.insert("unknown_modules".to_owned(), json!(unknown));
+        }
+        render::json(&report);
     } else {
         check.notices().iter().for_each(|notice| render::out(&load::line(notice)));
         said(&check.state).iter().for_each(|line| render::out(line));
+        unknown.iter().for_each(|told| render::out(&format!("error: {told}")));
     }
-    Ok(if check.state == State::Current { Exit::Success } else { Exit::Failure })
+    Ok(if is_current && unknown.is_empty() { Exit::Success } else { Exit::Failure })
 }
 
 fn said(state: &State) -> Vec<String> {

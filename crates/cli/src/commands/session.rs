@@ -66,8 +66,11 @@ pub fn run(command: &SessionCommand, home: Option<PathBuf>) -> Exit {
     };
     match done {
         Ok(exit) => exit,
-        // A reader that went away needs no words.
-        Err(SessionError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Exit::Unread,
+        // What goes to a file is whole before it is written, so this was standard output.
+        Err(SessionError::Write(error)) => match render::heard(Err(error)) {
+            Err(_) => Exit::Unread,
+            Ok(()) => Exit::Failure,
+        },
         Err(error) => refuse(&error, &store),
     }
 }
@@ -366,17 +369,9 @@ fn rename(args: &SessionRenameArgs, store: &SessionStore) -> Result<Exit, Sessio
 }
 
 fn replay(args: &SessionReplayArgs, store: &SessionStore) -> Result<Exit, SessionError> {
-    let speed = match args.speed {
-        Some(speed) if speed.is_finite() && speed > 0.0 => Some(speed),
-        None => None,
-        Some(speed) => {
-            Remark::error(format!("a speed of `{speed}` never ends; give a number above 0")).tell();
-            return Ok(Exit::Usage);
-        }
-    };
     let id = sessions::resolve(store, &args.session)?;
     let folder = store.open(&id)?;
-    let mut pace = tell::Pace::new(speed);
+    let mut pace = tell::Pace::new(args.speed);
     let mut turn = 0;
     let mut moments = Vec::new();
     let damaged = story::tell(&folder, args.from, |moment| {

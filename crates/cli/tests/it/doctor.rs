@@ -134,3 +134,63 @@ fn a_bundle_that_is_not_there_and_a_model_that_is_not_connected_have_cures() {
         "{found}"
     );
 }
+
+/// What is told about sessions to somebody who is not root.
+#[cfg(target_os = "linux")]
+fn told_to_nobody(desk: &Desk) -> String {
+    let mut doctor = crate::wrong::as_nobody(desk, &["doctor", "--offline", "--output", "json"]);
+    let found = crate::desk::Ran::of(doctor.output().unwrap()).json();
+    let findings = found["findings"].as_array().unwrap().iter();
+    findings.filter(|finding| finding["check"] == "sessions").map(|finding| format!("{finding}\n")).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_that_may_not_be_read_is_not_called_damaged_and_an_index_that_may_not_be_written_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    desk.plan("a.json", &crate::desk::says("one"));
+    let ran = desk.amplifier(&["run", "--plan", "a.json", "hi"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let folder = desk.sessions().remove(0);
+    let (state, sessions) = (desk.home().join("state"), folder.parent().unwrap());
+    let set = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    for open in [&desk.home(), &state, sessions] {
+        set(open, 0o777);
+    }
+    for index in ["sessions.idx", "sessions.lock"] {
+        set(&state.join(index), 0o666);
+    }
+    set(&folder, 0o000);
+    let id = folder.file_name().unwrap().to_str().unwrap();
+    let words = ["cannot be read: cannot enter `", id, "ermission denied", folder.to_str().unwrap()];
+    let found = told_to_nobody(&desk);
+    assert!(words.iter().all(|word| found.contains(word)), "{found}");
+    assert!(found.contains("chown -R ") || found.contains("chmod u+rwx"), "{found}");
+    assert!(!found.contains("damaged") && !found.contains("session delete"), "{found}");
+    // Who wants to see it is told the same, and not that there is nothing.
+    for command in [&["session", "show", id][..], &["session", "delete", id, "--yes"]] {
+        let ran = crate::desk::Ran::of(crate::wrong::as_nobody(&desk, command).output().unwrap());
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        let cures = ["makes it yours", "opens it for you"];
+        assert!(ran.stderr.contains("ermission denied"), "{}", ran.seen());
+        assert!(cures.iter().any(|cure| ran.stderr.contains(cure)), "{}", ran.seen());
+    }
+    set(&folder, 0o755);
+    assert!(!told_to_nobody(&desk).contains("the index of sessions"), "{}", told_to_nobody(&desk));
+    for index in ["sessions.idx", "sessions.lock"] {
+        let path = state.join(index);
+        set(&path, 0o444);
+        let found = told_to_nobody(&desk);
+        let cure = format!("`rm -f {}`", path.display());
+        assert!(found.contains("the index of sessions cannot be written: `"), "{found}");
+        assert!(found.contains("ermission denied") && found.contains(&cure), "{found}");
+        set(&path, 0o666);
+    }
+    set(&state, 0o555);
+    let found = told_to_nobody(&desk);
+    assert!(found.contains("the index of sessions cannot be written: `") && found.contains("chmod u+rwx"));
+    set(&state, 0o755);
+}

@@ -70,3 +70,27 @@ async fn a_fetch_that_is_tried_again_is_told_at_once() {
     assert!(first.starts_with(&format!("fetching `{uri}`: trying again (2): ")), "{}", ran.stderr);
     assert!(first.contains("503"), "{}", ran.stderr);
 }
+
+#[test]
+fn an_address_that_cannot_be_reached_is_named_with_the_cause_and_a_cure() {
+    let desk = Desk::new();
+    let place = crate::provider::closed();
+    let addresses = [format!("git+http://{place}/x.git"), format!("http://{place}/b.md")];
+    for (address, cause) in addresses.iter().zip(["to connect to", "cannot be reached: Connection refused"]) {
+        for command in [&["bundle", "show"][..], &["bundle", "add"], &["run", "hi", "--bundle"]] {
+            let ran = desk.with_git(&[command, &[address.as_str()]].concat());
+            assert_eq!(ran.code, 2, "{}", ran.seen());
+            for word in [address.as_str(), cause, "\n  hint: check the address"] {
+                assert!(ran.stderr.contains(word), "`{word}` is not told: {}", ran.seen());
+            }
+        }
+        let ran = desk.with_git(&["collection", "add", "far", address.as_str()]);
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert!(
+            ran.stderr.contains(cause) && ran.stderr.contains("hint: check the address"),
+            "{}",
+            ran.seen()
+        );
+        assert!(ran.stderr.lines().count() <= 4, "every layer is told: {}", ran.seen());
+    }
+}

@@ -50,7 +50,9 @@ fn a_key_in_a_plan_file_is_used_and_neither_shown_nor_kept() {
     assert_eq!(shown.json()["providers"][0]["config"]["api_key"], reference);
     assert!(shown.stderr.starts_with("plan.json:1:"), "{}", shown.stderr);
     assert!(shown.stderr.contains("`api_key` holds a key in plain text"), "{}", shown.stderr);
-    assert!(shown.stderr.contains("--key-from-env"), "{}", shown.stderr);
+    let add = "`amplifier provider add chat-completions --key-from-env CHAT_COMPLETIONS_API_KEY`";
+    assert!(shown.stderr.contains("write `${CHAT_COMPLETIONS_API_KEY}` in its place"), "{}", shown.stderr);
+    assert!(shown.stderr.contains(add), "{}", shown.stderr);
     for args in [
         &["plan", "explain", "--plan", "plan.json"][..],
         &["plan", "diff", "plan.json", "other.json"],
@@ -78,7 +80,7 @@ fn a_key_in_a_plan_file_is_used_and_neither_shown_nor_kept() {
     let lost = ran(&desk, &["run", "--resume", &id, "hi"]);
     assert_eq!(lost.code, 2, "{}", lost.seen());
     assert!(lost.stderr.contains("its `api_key` stood in plain text, which is not kept"), "{}", lost.stderr);
-    assert!(lost.stderr.contains("--key-from-env"), "{}", lost.stderr);
+    assert!(lost.stderr.contains(add), "{}", lost.stderr);
 }
 
 #[test]
@@ -104,6 +106,8 @@ fn a_key_in_the_settings_is_used_and_neither_shown_nor_kept() {
     let warned = run.stderr.matches("holds a key in plain text").count();
     assert_eq!(warned, 1, "told once, with its place: {}", run.stderr);
     assert!(run.stderr.contains("settings.yaml:7:16"), "{}", run.stderr);
+    let set = "provider set chat-completions --key-from-env CHAT_COMPLETIONS_API_KEY";
+    assert!(run.stderr.contains(&format!("`amplifier {set}`")), "{}", run.stderr);
     assert_eq!(server.last_key().as_deref(), Some(KEY));
     let again = ran(&desk, &["continue", "again"]);
     assert_eq!((again.code, server.last_key().as_deref()), (0, Some(KEY)), "{}", again.seen());
@@ -112,6 +116,11 @@ fn a_key_in_the_settings_is_used_and_neither_shown_nor_kept() {
     let told = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("holds a key in plain text"), "{}", doctor.stdout);
     assert!(!doctor.seen().contains(KEY), "{}", doctor.seen());
+    // What is told works as it is told.
+    let words: Vec<_> = set.split(' ').collect();
+    assert_eq!(with(&desk, &[("CHAT_COMPLETIONS_API_KEY", KEY)], &words).code, 0);
+    let kept = read(&desk.home().join("settings.yaml"));
+    assert!(kept.contains("${CHAT_COMPLETIONS_API_KEY}") && !kept.contains(KEY), "{kept}");
 }
 
 #[test]

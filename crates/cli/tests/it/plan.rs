@@ -158,3 +158,68 @@ fn a_file_that_is_no_plan_is_told_once_with_what_helps() {
         );
     }
 }
+
+#[test]
+fn modules_that_nobody_has_are_told_as_a_session_would_and_nothing_is_fetched_for_a_look() {
+    let desk = Desk::new();
+    let place = crate::provider::closed();
+    let source = format!("git+http://{place}/x.git");
+    let mut plan = minimal();
+    plan["tools"] = json!([{"module": "tool-bsh"}, {"module": "tool-mine", "source": source}]);
+    plan["agents"] = json!({"helper": {"tools": [{"module": "tool-serch"}]}});
+    desk.plan("a.json", &plan);
+    let said = "Module 'tool-bsh' not found; tried built-in modules; did you mean `tool-bash`?";
+    let cure = "`amplifier module list` shows the built-in ones; others need a `source` in their entry";
+    let ran = desk.amplifier(&["plan", "validate", "a.json"]);
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(
+        ran.stdout.contains(&format!("error: [tools[0]_module_found] {said} ({cure})")),
+        "{}",
+        ran.seen()
+    );
+    assert!(ran.stdout.contains("[agents.helper.tools[0]_module_found]"), "{}", ran.seen());
+    assert!(ran.stdout.contains("did you mean `tool-search`"), "{}", ran.seen());
+    let unseen = format!("module `tool-mine` comes from `{source}`, which was not looked at");
+    assert!(ran.stderr.starts_with("note: a.json:1:") && ran.stderr.contains(&unseen), "{}", ran.seen());
+    let told = desk.amplifier(&["plan", "validate", "a.json", "--json"]).json();
+    assert_eq!((&told["passed"], told["errors"].as_array().unwrap().len()), (&json!(false), 2), "{told}");
+
+    // The same words as of a session.
+    plan["tools"] = json!([{"module": "tool-bsh"}]);
+    desk.plan("b.json", &plan);
+    let ran = desk.amplifier(&["run", "--plan", "b.json", "hi"]);
+    assert!(ran.stderr.contains(said) && ran.stderr.contains(cure), "{}", ran.seen());
+
+    // One that only has a source passes, and so does a module of this program that names one.
+    let native = json!({"module": "tool-bash", "source": source});
+    plan["tools"] = json!([native, {"module": "tool-mine", "source": source}]);
+    plan["agents"] = json!({});
+    desk.plan("c.json", &plan);
+    let ran = desk.amplifier(&["plan", "validate", "c.json"]);
+    assert_eq!((ran.code, ran.stderr.matches("was not looked at").count()), (0, 1), "{}", ran.seen());
+}
+
+#[test]
+fn bundles_and_profiles_that_name_a_module_nobody_has_are_not_fine() {
+    let desk = Desk::new();
+    let told = "Module 'tool-bsh' not found; tried built-in modules; did you mean `tool-bash`?";
+    desk.file("b.md", "---\nbundle: {name: b}\nincludes: [minimal]\ntools:\n- module: tool-bsh\n---\n");
+    let ran = desk.amplifier(&["bundle", "validate", "./b.md"]);
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.stdout.contains(&format!("b.md:5:11: {told}")), "{}", ran.seen());
+    // Who includes a part may bring what it names.
+    desk.file("part.md", "---\nbundle: {name: part}\ntools:\n- module: tool-bsh\n---\n");
+    let ran = desk.amplifier(&["bundle", "validate", "./part.md"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    assert!(ran.stdout.contains("warning: ") && ran.stdout.contains(told), "{}", ran.seen());
+    let head = "---\nprofile: {name: p, version: 1.0.0, schema_version: 2}\n";
+    let session = "session:\n  orchestrator: {module: loop-basic}\n  context: {module: context-simple}\n";
+    desk.file("c/p/profile.md", format!("{head}{session}tools:\n- module: tool-bsh\n---\n"));
+    let added = desk.with_git(&["collection", "add", "mine", "./c"]);
+    assert_eq!(added.code, 0, "{}", added.seen());
+    let ran = desk.with_git(&["profile", "check", "mine/p"]);
+    assert_eq!(ran.code, 1, "{}", ran.seen());
+    assert!(ran.stdout.contains(&format!("profile.md:7:11: {told}")), "{}", ran.seen());
+    let ran = desk.with_git(&["profile", "check", "mine/p", "--output", "json"]);
+    assert_eq!(ran.json()["unknown_modules"].as_array().unwrap().len(), 1, "{}", ran.seen());
+}

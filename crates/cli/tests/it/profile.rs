@@ -215,6 +215,26 @@ fn a_profile_that_upstream_breaks_stays_as_it_was_and_the_refresh_is_no_success(
         refresh(&[]).seen()
     );
 
+    // One that can be read and not be compiled is no better than one that cannot be read.
+    let rows = [
+        ("#subdirectory=loop", "#subdirectory=nowhere", "nowhere"),
+        ("  schema_version: 2\n", "  schema_version: 2\n  extends: nobody\n", "nobody"),
+        ("../docs", "../nowhere", "nowhere"),
+    ];
+    for (from, to, told) in rows {
+        desk.commit("profiles", &[("base/profile.md", &text.replace(from, to))]);
+        let ran = refresh(&[]);
+        assert_eq!(ran.code, 1, "{}", ran.seen());
+        assert!(ran.stderr.contains("error: ") && ran.stderr.contains(told), "{}", ran.seen());
+        assert!(ran.stderr.contains("note: `foundation/base` stays as it was before"), "{}", ran.seen());
+        let kept = std::fs::read_to_string(desk.home().join("share/profiles/foundation/base/profile.md"));
+        assert_eq!(kept.unwrap(), text);
+        let failed = value(&refresh(&["--output", "json"]))["collections"][0]["failed"].clone();
+        assert_eq!(failed[0]["kept"], json!("foundation/base"), "{failed}");
+        let answered = ok(desk.with_git(&["run", "--offline", "--profile", "foundation/base", "hi"]));
+        assert_eq!(answered.stdout, "Hello from the profile\n");
+    }
+
     // Mended, it is taken over; taken away, it is gone.
     let mended = text.replace("Hello from the profile", "Hello again");
     desk.commit("profiles", &[("base/profile.md", &mended)]);

@@ -1,6 +1,7 @@
 //! What `run` says when it fails: the thing, the place and the cure, once, on standard error, with the right exit code.
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -295,6 +296,11 @@ fn an_answer_that_nobody_takes_is_no_success_and_one_that_cannot_be_written_is_t
         &["--help"],
         &["run", "--help"],
         &["--version"],
+        &["version"],
+        &["version", "--json"],
+        &["config", "show"],
+        &["plan", "show", "--plan", "a.json"],
+        &["doctor", "--offline"],
     ];
     for args in commands {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -304,7 +310,11 @@ fn an_answer_that_nobody_takes_is_no_success_and_one_that_cannot_be_written_is_t
         if std::path::Path::new("/dev/full").exists() {
             let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
             let ran = Ran::of(desk.command(args).stdout(full).output().unwrap());
-            tells(&ran, 1, &["error: ", "No space left on device"]);
+            tells(
+                &ran,
+                1,
+                &["error: standard output", "No space left on device", "hint: make room where it goes"],
+            );
             assert_eq!(ran.stderr.matches("error: ").count(), 1, "{args:?}: {}", ran.stderr);
         }
     }
@@ -449,4 +459,33 @@ fn a_server_of_this_machine_that_does_not_run_is_told_at_once_with_how_to_start_
         &["Connection refused", "start it with `ollama serve`, or name another place with `OLLAMA_HOST`"],
     );
     assert!(!ran.stderr.contains("again"), "nothing is tried again: {}", ran.stderr);
+}
+
+#[test]
+fn an_answer_that_broke_off_is_told_although_the_server_is_gone_since() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("http://{}/v1", listener.local_addr().unwrap());
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Nobody listens any more when the answer breaks off.
+        drop(listener);
+        let mut request = [0; 4096];
+        assert!(stream.read(&mut request).unwrap() > 0);
+        let call = json!([{"index": 0, "id": "call_1", "function": {"name": "x", "arguments": "{"}}]);
+        let piece = |delta: Value| {
+            let line = format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}));
+            format!("{:x}\r\n{line}\r\n", line.len())
+        };
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        let pieces = [piece(json!({"content": "Let me look."})), piece(json!({"tool_calls": call}))];
+        stream.write_all(format!("{head}{}ff\r\ndata:", pieces.concat()).as_bytes()).unwrap();
+    });
+    let (desk, mut plan) = (Desk::new(), asks(&place));
+    plan["providers"][0]["config"]["max_retries"] = json!(1);
+    plan["session"]["orchestrator"] = json!("loop-streaming");
+    desk.plan("a.json", &plan);
+    let ran = run(&desk, &["--plan", "a.json", "hi"]);
+    serving.join().unwrap();
+    let told = "the answer broke off behind a complete part: cannot be reached: Connection refused";
+    tells(&ran, 1, &[told, "hint: nobody listens at "]);
 }

@@ -286,7 +286,13 @@ fn a_session_is_printed_as_it_happened() {
         assert_snapshot!("replay_last", desk.amplifier(&last).seen());
         assert_snapshot!("replay_none", desk.amplifier(&["session", "replay", &id, "--from", "7"]).seen());
     });
-    assert_eq!(desk.amplifier(&["session", "replay", &id, "--speed", "0"]).code, 2);
+    for speed in ["0", "-1", "-0.5", "NaN", "inf", "fast"] {
+        let ran = desk.amplifier(&["session", "replay", &id, "--speed", speed]);
+        let told =
+            format!("invalid value '{speed}' for '--speed <N>': not a number above 0, such as 2 or 0.5");
+        assert_eq!(ran.code, 2, "{}", ran.seen());
+        assert!(ran.stderr.contains(&told), "{}", ran.seen());
+    }
     let told = ok(desk.amplifier(&["session", "replay", &id, "--from", "2", "--output", "json"])).json();
     assert_eq!((&told["session_id"], &told["moments"][0]["turn"]), (&json!(id), &json!(2)), "{told}");
 }

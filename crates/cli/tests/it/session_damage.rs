@@ -466,3 +466,39 @@ fn a_session_that_cannot_be_gone_to_in_a_chat_is_told_with_its_cure() {
     let ran = told.desk.amplifier_with_input(&args, asked.as_bytes());
     refused(&ran, &["is damaged", "hint: ", "goes on as it was"]);
 }
+
+#[test]
+fn a_folder_in_place_of_a_file_is_to_be_moved_away() {
+    let told = told();
+    let answer = "a long answer ".repeat(20_000);
+    told.desk.plan("long.json", &says(&answer));
+    let id = told.id.as_str();
+    ok(told.desk.amplifier(&["run", "--resume", id, "--plan", "long.json", "the fourth question"]));
+    let blob = std::fs::read_dir(told.folder.join("blobs")).unwrap().next().unwrap().unwrap().path();
+    let resume = ["run", "--resume", id, "go on"];
+    let (fork, rename) = (["session", "fork", id], ["session", "rename", id, "another"]);
+    let doctor = ["doctor", "--offline", "--output", "json"];
+    let rows: [(PathBuf, &[&[&str]]); 4] = [
+        (told.folder.join("mount_plan.json"), &[&resume, &fork]),
+        (told.folder.join("lease"), &[&resume, &rename]),
+        (told.folder.join("events.jsonl"), &[&resume, &fork, &rename]),
+        (blob, &[&resume, &fork]),
+    ];
+    let cure = "a folder stands where a file belongs: move it away";
+    for (file, commands) in rows {
+        let away = told.desk.path("away");
+        std::fs::rename(&file, &away).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        for command in commands {
+            let ran = told.desk.amplifier(command);
+            refused(&ran, &[file.to_str().unwrap(), cure]);
+            assert!(!ran.stderr.contains("writable"), "{}", ran.seen());
+        }
+        let found = told.desk.amplifier(&doctor);
+        assert!(found.stdout.contains(cure), "{}: {}", file.display(), found.stdout);
+        std::fs::remove_dir(&file).unwrap();
+        std::fs::rename(&away, &file).unwrap();
+        assert!(!told.desk.amplifier(&doctor).stdout.contains(cure));
+    }
+    ok(told.desk.amplifier(&resume));
+}

@@ -215,7 +215,7 @@ impl Example<'_> {
         house.register(&format!("collections:\n  foundation:\n    source: {}\n", self.source));
         let reports = house.profiles.sync(Compilation::Compile, &house.cx()).await.unwrap();
         assert_eq!(reports[0].status.as_str(), "synced", "{reports:?}");
-        assert!(reports[0].failed.is_empty(), "{:?}", reports[0].failed[0].1.chain());
+        assert!(reports[0].failed.is_empty(), "{:?}", reports[0].failed[0].error.chain());
         let dir = house.share("profiles/foundation/base");
         let mut expected: Vec<_> = LISTING.iter().map(|name| (*name).to_owned()).collect();
         let package = "tools/tool-web-search/amplifier_module_tool_web_search";

@@ -169,6 +169,13 @@ pub async fn validate(args: &ValidateBundleArgs, access: &Access) -> Exit {
             {
                 problems.push(fault.to_string());
             }
+            // A part may name what the bundle that includes it brings.
+            match is_part {
+                true => {
+                    told.extend(bundle.unknown_modules().into_iter().map(|told| (Severity::Warning, told)))
+                }
+                false => problems.extend(bundle.unknown_modules()),
+            }
         }
         Err(BundleFault::Load(error)) if !prepare::rendered(&error).is_empty() => {
             let said = causes(&*error);
