@@ -17,6 +17,7 @@ pub mod denial;
 pub mod detect;
 pub mod diff;
 pub mod doctor;
+pub mod ended;
 pub mod env;
 pub mod expand;
 pub mod failure;

@@ -3,12 +3,13 @@
 
 use std::ffi::OsString;
 
+use amplifier_app::ended::ToldError;
 use amplifier_protocol::run::{RunFailure, RunStatus};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::exit::Exit;
-use crate::render::{self, ToldError};
+use crate::render;
 
 /// Whether somebody typed that the command is to answer in JSON. Where it does so anyway, as `plan show`, what it prints is
 /// meant for a file, and a file must not hold what is none.

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
+use amplifier_app::ended::ToldError;
 use amplifier_app::failure::Failure;
 use amplifier_app::{DisplayMessage, DisplaySystem, causes};
 use amplifier_protocol::hook::MessageLevel;
@@ -18,7 +19,7 @@ use crate::harmless::plain;
 use crate::outlet::{Outlet, Way};
 use crate::page;
 use crate::voice::VOICE;
-pub use crate::voice::{Manner, Palette, ToldError, Tone};
+pub use crate::voice::{Manner, Palette, Tone};
 
 /// Says how this process prints. Only the first word counts.
 pub fn set_manner(manner: Manner) {
