@@ -77,9 +77,9 @@ pub fn has_answered() -> bool {
     VOICE.has_answered()
 }
 
-/// One JSON value when everything else is over; it waits in no queue, since nobody would wait for that.
-pub fn last_word(value: &Value) {
-    drop(write(Way::Answer, format!("{value:#}\n").as_bytes()));
+/// The last line when everything else is over; it waits in no queue, since nobody would wait for that.
+pub fn last_word(text: &str) {
+    drop(write(Way::Answer, format!("{text}\n").as_bytes()));
 }
 
 /// From now on what is printed waits in a queue, so that printing never blocks; see [`Outlet`]. Notifies when nobody reads
