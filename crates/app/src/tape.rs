@@ -5,8 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
+use amplifier_protocol::mount_plan::MountPlan;
+
+use crate::detect::asks_nobody;
 use crate::env::{AMPLIFIER_RECORD, AMPLIFIER_REPLAY, Environment};
 use crate::files::{FileError, create_private_dir, create_private_file};
+use crate::told::Told;
 
 /// Why a recording cannot be made or played.
 #[derive(Debug, thiserror::Error)]
@@ -40,14 +44,28 @@ impl TapeError {
 
 /// Refuses places that are of no use. A folder to record in is made.
 pub(crate) fn check(environment: &Environment) -> Result<(), TapeError> {
-    let named = |name: &str| environment.get(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    if let Some(folder) = named(AMPLIFIER_RECORD) {
+    if let Some(folder) = named(environment, AMPLIFIER_RECORD) {
         try_to_write(&folder).map_err(|source| TapeError::Record { folder, source })?;
     }
-    match named(AMPLIFIER_REPLAY).filter(|folder| !folder.is_dir()) {
+    match named(environment, AMPLIFIER_REPLAY).filter(|folder| !folder.is_dir()) {
         Some(folder) => Err(TapeError::Replay { folder }),
         None => Ok(()),
     }
+}
+
+/// What is to be told where a plan leaves nothing to record or to play: who is asked first answers by itself. Whoever set the
+/// variable thinks otherwise.
+pub(crate) fn idle(plan: &MountPlan, environment: &Environment) -> Option<Told> {
+    // A module from elsewhere may ask whomever it likes, whatever it is called.
+    let asked = plan.providers.first().filter(|spec| spec.source.is_none() && asks_nobody(&spec.module))?;
+    let variable = [AMPLIFIER_RECORD, AMPLIFIER_REPLAY]
+        .into_iter()
+        .find(|variable| named(environment, variable).is_some())?;
+    Some(Told::IdleTape { variable, provider: asked.module.clone() })
+}
+
+fn named(environment: &Environment, variable: &str) -> Option<PathBuf> {
+    environment.get(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 fn try_to_write(folder: &Path) -> Result<(), FileError> {
