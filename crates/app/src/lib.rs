@@ -12,6 +12,7 @@ pub mod choice;
 pub mod clock;
 pub mod compact;
 pub mod connect;
+pub mod conversation;
 pub mod credentials;
 pub mod denial;
 pub mod detect;

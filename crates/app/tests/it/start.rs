@@ -7,6 +7,7 @@ use amplifier_app::approval::{Approvals, Grant};
 use amplifier_app::choice::Choice;
 use amplifier_app::ended::{Cause, Ended, ToldError};
 use amplifier_app::failure::{Doors, Front};
+use amplifier_app::output::{Existing, Output};
 use amplifier_app::seat::{Ground, Lost, Move, Patience, Seat, Unopened};
 use amplifier_app::settings::Approve;
 use amplifier_app::start::{self, ProviderFault, Start, StartError, Wish};
@@ -225,4 +226,20 @@ async fn what_a_run_came_to_is_told_without_a_terminal() {
     assert_eq!(late.error.as_deref(), Some("not done in 1 s"));
     let left = ended(None, Some(Cause::Wish)).result(told());
     assert_eq!((left.status, left.exit_code), (RunStatus::Cancelled, 130));
+}
+
+#[tokio::test]
+async fn a_conversation_is_kept_in_a_file_and_forgotten_and_models_are_listed_without_a_terminal() {
+    let shop = shop();
+    let seat = seat(&shop).await;
+    seat.opened.session.execute(Prompt::Text("hi".to_owned())).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("said.json");
+    let output = Output::at(&path, Existing::Kept).unwrap();
+    let saved = seat.opened.save(&output).await.unwrap();
+    let said: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!((saved, said[saved - 1]["role"].as_str()), (said.len(), Some("assistant")));
+    assert!(seat.opened.clear().await.unwrap().stale.is_none());
+    assert_eq!(seat.opened.save(&output).await.unwrap(), 0);
+    assert!(seat.models().await.unwrap().iter().any(|model| Some(&model.id) == seat.model().1.as_ref()));
 }

@@ -24,24 +24,10 @@ impl Chat {
 
     /// The conversation as the model knows it, as JSON.
     pub(super) async fn save(&mut self, file: &str) {
-        let Some(context) = self.seat.opened.session.coordinator().context() else {
-            return self.refuse("the session has no context");
-        };
-        let messages = match context.messages().await {
-            Ok(messages) => messages,
-            Err(error) => return self.fault(&error, None),
-        };
         let Some(output) = self.place(file, "json") else { return };
-        // Like an export: what looks like a secret stays in the session.
-        let text = serde_json::to_value(&messages)
-            .and_then(|messages| serde_json::to_vec_pretty(&amplifier_app::redact(&messages)));
-        let text = match text {
-            Ok(text) => text,
-            Err(error) => return self.fault(&error, None),
-        };
-        match output.write(&text) {
-            Ok(()) => self.done(&format!("{} messages are in `{}`", messages.len(), output.path().display())),
-            Err(error) => self.fault(&error, Some(error.hint().to_owned())),
+        match self.seat.opened.save(&output).await {
+            Ok(count) => self.done(&format!("{count} messages are in `{}`", output.path().display())),
+            Err(error) => self.fault(&error, error.hint().map(str::to_owned)),
         }
     }
 
