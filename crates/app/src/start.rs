@@ -108,7 +108,6 @@ async fn go_on(wish: &Wish, id: SessionId, access: Access, tell: Teller<'_>) -> 
             tell_keys(answered, &access, tell)?;
             wish.set_values(&mut plan)?;
             refuse_without_keys(&plan, &access)?;
-            tape::idle(&plan, &access.environment).into_iter().for_each(tell);
             let changed = Some(plan).filter(|plan| *plan != stored);
             let before = changed.as_ref().and_then(|_| plan_hash(&stored).ok());
             (changed, before)
@@ -138,7 +137,6 @@ async fn begin(
     access.settings.limit_plan(&mut plan);
     wish.set_values(&mut plan)?;
     refuse_without_keys(&plan, &access)?;
-    tape::idle(&plan, &access.environment).into_iter().for_each(tell);
     let parts = Parts { origin, ..chosen.parts(&plan, &access)? };
     let plan = Box::new(plan);
     let which = match resumed {

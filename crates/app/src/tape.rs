@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use amplifier_protocol::mount_plan::MountPlan;
-
 use crate::detect::asks_nobody;
 use crate::env::{AMPLIFIER_RECORD, AMPLIFIER_REPLAY, Environment};
 use crate::files::{FileError, create_private_dir, create_private_file};
+use crate::open::OpenSession;
+use crate::providers;
 use crate::told::Told;
 
 /// Why a recording cannot be made or played.
@@ -53,15 +53,19 @@ pub(crate) fn check(environment: &Environment) -> Result<(), TapeError> {
     }
 }
 
-/// What is to be told where a plan leaves nothing to record or to play: who is asked first answers by itself. Whoever set the
-/// variable thinks otherwise.
-pub(crate) fn idle(plan: &MountPlan, environment: &Environment) -> Option<Told> {
-    // A module from elsewhere may ask whomever it likes, whatever it is called.
-    let asked = plan.providers.first().filter(|spec| spec.source.is_none() && asks_nobody(&spec.module))?;
+/// What is to be told where there is nothing to record or to play: who is asked answers by itself. Whoever set the variable
+/// thinks otherwise.
+pub fn idle(opened: &OpenSession) -> Option<Told> {
+    let environment = opened.environment();
     let variable = [AMPLIFIER_RECORD, AMPLIFIER_REPLAY]
         .into_iter()
         .find(|variable| named(environment, variable).is_some())?;
-    Some(Told::IdleTape { variable, provider: asked.module.clone() })
+    let (session, plan) = (&opened.session, opened.session.coordinator().plan());
+    let (asked, _) = providers::asked(session.coordinator())?;
+    let provider = plan.providers.get(providers::place_of(session, &asked)?)?;
+    // A module from elsewhere may ask whomever it likes, whatever it is called.
+    (provider.source.is_none() && asks_nobody(&provider.module))
+        .then(|| Told::IdleTape { variable, provider: provider.module.clone() })
 }
 
 fn named(environment: &Environment, variable: &str) -> Option<PathBuf> {
