@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use amplifier_core::history::spent_by;
 use amplifier_protocol::event::{
-    Event, LlmResponse, OrchestratorComplete, PromptSubmit, SessionDescribed, SessionEnd, TurnStatus,
+    Event, LlmResponse, OrchestratorComplete, PromptSubmit, SessionDescribed, SessionEnd, SessionRewound,
+    TurnStatus,
 };
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::{Message, Messages, Role};
@@ -50,7 +51,7 @@ pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
             forked_from: None,
             plan_hash: String::new(),
             status: SessionState::Running,
-            views: Progress::default(),
+            views: Progress { straight: true, ..Progress::default() },
         });
         known.plan_hash.clone_from(plan_hash);
     }
@@ -76,7 +77,10 @@ pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
             }
             Change::Added(message)
         }
-        RecordBody::Messages(messages) => Change::Replaced(messages),
+        RecordBody::Messages(messages) => {
+            metadata.views.straight &= !messages.is_empty();
+            Change::Replaced(messages)
+        }
         _ => Change::None,
     }
 }
@@ -104,6 +108,7 @@ fn apply_event(metadata: &mut Metadata, name: &EventName, data: &Value) {
                 metadata.model = Some(model.to_owned());
             }
         }
+        SessionRewound::NAME => metadata.views.straight = false,
         SessionEnd::NAME => {
             // One that was opened and asked nothing ends as it was.
             match data.get("status").map(SessionState::deserialize) {

@@ -3,7 +3,7 @@
 use amplifier_app::CancelToken;
 use amplifier_app::output::{Existing, Output};
 use amplifier_app::sessions::export::{Format, export};
-use amplifier_app::sessions::{self, ForkRequest, Scope, Turn, turns};
+use amplifier_app::sessions::{self, ForkRequest, Scope, Turn};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::SessionDescribed;
 
@@ -11,11 +11,14 @@ use crate::chat::calls::one_line;
 use crate::chat::paint::Style;
 use crate::chat::seat::short;
 use crate::chat::{Chat, Next, Past};
+use crate::render::typed;
 
 /// What replaces a file that is there already.
 const FORCE: &str = "--force";
 /// How many sessions are listed.
 const LISTED: usize = 15;
+/// How many turns are listed.
+const TURNS: u64 = 30;
 
 impl Chat {
     fn store(&self) -> SessionStore {
@@ -124,9 +127,11 @@ impl Chat {
         number.map(Some)
     }
 
-    /// What was asked so far.
+    /// What was asked last.
     fn turns(&mut self) {
-        match turns(&self.seat.opened.folder) {
+        let session = &self.seat.opened.session;
+        let (id, taken) = (session.id().clone(), session.coordinator().turn());
+        match sessions::last_turns(&self.seat.opened.folder, taken, TURNS) {
             Ok(turns) if turns.is_empty() => self.say("nothing was asked yet", Style::DIM),
             Ok(turns) => {
                 let row = |turn: &Turn| {
@@ -137,6 +142,10 @@ impl Chat {
                 };
                 let rows: Vec<_> = turns.iter().map(row).collect();
                 self.table(&rows);
+                if taken > TURNS {
+                    let all = format!("  `amplifier session show {id}` lists all");
+                    self.say(&typed(&all), Style::DIM);
+                }
                 self.say("  `/rewind TURN` goes back to its end, 0 to the very beginning", Style::DIM);
             }
             Err(error) => self.fault(&error, error.hint()),
