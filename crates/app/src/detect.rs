@@ -25,6 +25,7 @@ mod standing;
 
 pub use error::{DetectError, Missed, NothingFound};
 pub use servers::Places;
+pub(crate) use standing::asks_nobody;
 pub use standing::{Standing, Standings, Variable, by_keys, standings, standings_unasked, variables_of};
 
 use crate::clock::SystemClock;

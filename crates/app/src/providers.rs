@@ -5,6 +5,8 @@ use std::sync::Arc;
 use amplifier_core::contracts::Provider;
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::near_misses;
+use amplifier_core::report::{LoadEntry, LoadOutcome};
+use amplifier_core::session::Session;
 use amplifier_modules::asked_provider;
 use amplifier_protocol::module_info::ModuleKind;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
@@ -42,6 +44,20 @@ fn suggestion(near: &[String]) -> String {
 pub fn asked(coordinator: &Coordinator) -> Option<(String, Arc<dyn Provider>)> {
     let config = &coordinator.plan().session.orchestrator.config;
     asked_provider(coordinator, config.get("default_provider").and_then(Value::as_str))
+}
+
+/// What became of the providers of a plan, in its order.
+pub(crate) fn loaded(session: &Session) -> impl Iterator<Item = &LoadEntry> {
+    session.report().modules.iter().filter(|entry| entry.kind == ModuleKind::Provider)
+}
+
+/// Which entry of the plan brought the provider that is mounted under this name.
+pub(crate) fn place_of(session: &Session, name: &str) -> Option<usize> {
+    let brought = |entry: &LoadEntry| match &entry.outcome {
+        LoadOutcome::Mounted { names } => names.iter().any(|mounted| mounted == name),
+        LoadOutcome::Skipped { .. } | LoadOutcome::Failed { .. } => false,
+    };
+    loaded(session).position(brought)
 }
 
 /// Makes a provider the first of a plan and the one that is asked: the entry that has the name, else a new one of the

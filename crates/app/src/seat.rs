@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use amplifier_core::cancel::CancelToken;
 use amplifier_core::contracts::{ApprovalSystem, DisplaySystem, ModuleSourceResolver};
-use amplifier_core::report::{LoadEntry, LoadOutcome};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
 
@@ -23,10 +22,12 @@ use crate::turns::{Taps, TurnWatch};
 use crate::{inquire, prepare, providers};
 
 mod go;
+mod models;
 mod wants;
 
 pub use go::{Arrival, Arrived, Lost, Patience, Unopened};
-use wants::{Wants, model_of, providers_of};
+pub use models::ModelsError;
+use wants::{Wants, model_of};
 
 /// What every session of a seat stands on, one after the other: where it works, who looks on, who answers its questions.
 pub struct Ground {
@@ -150,11 +151,7 @@ impl Seat {
     pub fn with_model(&self, model: &str) -> Move {
         let mut plan = self.opened.session.coordinator().plan().clone();
         let (asked, _) = self.model();
-        let is_asked = |entry: &LoadEntry| match &entry.outcome {
-            LoadOutcome::Mounted { names } => names.contains(&asked),
-            LoadOutcome::Skipped { .. } | LoadOutcome::Failed { .. } => false,
-        };
-        let at = providers_of(&self.opened).position(is_asked).unwrap_or_default();
+        let at = providers::place_of(&self.opened.session, &asked).unwrap_or_default();
         inquire::prefer_model_of(&mut plan, at, model);
         Move { wants: Wants::Model(model.to_owned()), ..self.with_plan(plan) }
     }

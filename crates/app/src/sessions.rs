@@ -49,7 +49,7 @@ pub use remove::{Old, Removal, copies_of, delete, delete_each, families, older_t
 pub use rewind::{Copies, FilesBack, Rewound, copies, files_back, rewind};
 pub use salvage::{Salvaged, salvage};
 pub(crate) use turns::Cut;
-pub use turns::{Turn, turns, turns_around};
+pub use turns::{Tally, Turn, last_turns, tally, turns, turns_around};
 
 /// What helps whoever named a session that is not there.
 const EVERY_SESSION: &str =

@@ -5,8 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::detect::asks_nobody;
 use crate::env::{AMPLIFIER_RECORD, AMPLIFIER_REPLAY, Environment};
 use crate::files::{FileError, create_private_dir, create_private_file};
+use crate::open::OpenSession;
+use crate::providers;
+use crate::told::Told;
 
 /// Why a recording cannot be made or played.
 #[derive(Debug, thiserror::Error)]
@@ -40,14 +44,32 @@ impl TapeError {
 
 /// Refuses places that are of no use. A folder to record in is made.
 pub(crate) fn check(environment: &Environment) -> Result<(), TapeError> {
-    let named = |name: &str| environment.get(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    if let Some(folder) = named(AMPLIFIER_RECORD) {
+    if let Some(folder) = named(environment, AMPLIFIER_RECORD) {
         try_to_write(&folder).map_err(|source| TapeError::Record { folder, source })?;
     }
-    match named(AMPLIFIER_REPLAY).filter(|folder| !folder.is_dir()) {
+    match named(environment, AMPLIFIER_REPLAY).filter(|folder| !folder.is_dir()) {
         Some(folder) => Err(TapeError::Replay { folder }),
         None => Ok(()),
     }
+}
+
+/// What is to be told where there is nothing to record or to play: who is asked answers by itself. Whoever set the variable
+/// thinks otherwise.
+pub fn idle(opened: &OpenSession) -> Option<Told> {
+    let environment = opened.environment();
+    let variable = [AMPLIFIER_RECORD, AMPLIFIER_REPLAY]
+        .into_iter()
+        .find(|variable| named(environment, variable).is_some())?;
+    let (session, plan) = (&opened.session, opened.session.coordinator().plan());
+    let (asked, _) = providers::asked(session.coordinator())?;
+    let provider = plan.providers.get(providers::place_of(session, &asked)?)?;
+    // A module from elsewhere may ask whomever it likes, whatever it is called.
+    (provider.source.is_none() && asks_nobody(&provider.module))
+        .then(|| Told::IdleTape { variable, provider: provider.module.clone() })
+}
+
+fn named(environment: &Environment, variable: &str) -> Option<PathBuf> {
+    environment.get(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 fn try_to_write(folder: &Path) -> Result<(), FileError> {

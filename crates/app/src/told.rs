@@ -9,6 +9,7 @@ use amplifier_protocol::event::SessionOrigin;
 use amplifier_protocol::ids::ModuleId;
 
 use crate::detect::{Detected, NothingFound};
+use crate::env::AMPLIFIER_RECORD;
 use crate::keys::Problem;
 use crate::prepare::PreparedBundle;
 use crate::sessions::export::kind;
@@ -41,6 +42,8 @@ pub enum Told {
     Relieved { provider: ModuleId },
     /// A stored key could not be looked up.
     Key(Problem),
+    /// This variable wants model calls recorded or played, and this provider makes none.
+    IdleTape { variable: &'static str, provider: ModuleId },
 }
 
 impl Told {
@@ -54,7 +57,7 @@ impl Told {
     pub fn severity(&self) -> Severity {
         match self {
             Self::Notice(notice) => notice.severity,
-            Self::Check(_) | Self::Missing(_) | Self::Key(_) => Severity::Warning,
+            Self::Check(_) | Self::Missing(_) | Self::Key(_) | Self::IdleTape { .. } => Severity::Warning,
             Self::Elsewhere { .. }
             | Self::Changed(_)
             | Self::Gone { .. }
@@ -80,6 +83,9 @@ impl Told {
                 "`amplifier init` connects a model; `amplifier provider list` shows what was looked for"
                     .to_owned(),
             ),
+            Self::IdleTape { variable, .. } => {
+                Some(format!("`--provider NAME` asks one that does; without `{variable}` this is not told"))
+            }
             Self::Check(_)
             | Self::Missing(_)
             | Self::Gone { .. }
@@ -119,6 +125,13 @@ impl fmt::Display for Told {
                 write!(f, "the demo answered so far; `{provider}` is asked from here on")
             }
             Self::Key(problem) => problem.fmt(f),
+            Self::IdleTape { variable, provider } => {
+                let done = if *variable == AMPLIFIER_RECORD { "recorded" } else { "replayed" };
+                write!(
+                    f,
+                    "`{variable}` is set, and nothing is {done}: `{provider}` asks nobody over the network"
+                )
+            }
         }
     }
 }

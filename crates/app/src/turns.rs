@@ -9,11 +9,12 @@ use amplifier_protocol::event::{Event, HookDenied, OrchestratorComplete, Provide
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::message::{Message, Role};
 use amplifier_protocol::record::{Record, RecordBody};
-use amplifier_protocol::run::DeniedCall;
+use amplifier_protocol::run::{DeniedCall, RunStatus};
 use amplifier_protocol::status::SessionState;
 use serde_json::Value;
 
 use crate::denial::Denial;
+use crate::ended::Cause;
 use crate::journal::RecordReader;
 use crate::open::RecordTap;
 use crate::paths::SessionFolder;
@@ -145,6 +146,19 @@ impl Outcome {
             Some(Err(_)) => Self::Failed,
             Some(Ok(_)) if watch.status() == Some(TurnStatus::Denied) => Self::Denied,
             Some(Ok(_)) => Self::Answered,
+        }
+    }
+
+    /// The same in the word for programs; what stopped it tells why.
+    pub fn status(self, stopped: Option<Cause>) -> RunStatus {
+        match self {
+            Self::Answered => RunStatus::Completed,
+            Self::Denied => RunStatus::Denied,
+            Self::LimitReached => RunStatus::LimitReached,
+            Self::Stopped if stopped == Some(Cause::TimeUp) => RunStatus::TimedOut,
+            Self::Stopped => RunStatus::Cancelled,
+            Self::Unanswerable => RunStatus::Error,
+            Self::Failed => RunStatus::Failed,
         }
     }
 }

@@ -65,3 +65,26 @@ impl From<Exit> for ExitCode {
         Self::from(exit.code())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_is_that_of_the_status_unless_a_signal_has_its_own() {
+        let ends = [
+            (Outcome::Answered, None),
+            (Outcome::Denied, None),
+            (Outcome::LimitReached, None),
+            (Outcome::Stopped, None),
+            (Outcome::Stopped, Some(Stop::Interrupt)),
+            (Outcome::Stopped, Some(Stop::TimeUp)),
+            (Outcome::Unanswerable, None),
+            (Outcome::Failed, None),
+        ];
+        for (outcome, stop) in ends {
+            let status = outcome.status(stop.map(Stop::cause));
+            assert_eq!(Exit::of(outcome, stop).code(), status.exit_code(), "{outcome:?} {stop:?}");
+        }
+    }
+}

@@ -1,18 +1,39 @@
 //! What programs are told that asked for JSON, when the command they ran has none to give: one object, the same for every
-//! command. Who has printed something already has told it in its own shape, as `run` does.
+//! command; and who asked for lines gets the last one, the result of a run without a session. Who has printed something already
+//! has told it in its own shape, as `run` does.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
-use amplifier_protocol::run::{RunFailure, RunStatus};
+use amplifier_app::ended::{self, ToldError};
+use amplifier_protocol::run::{RunFailure, RunStatus, result_line};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::exit::Exit;
-use crate::render::{self, ToldError};
+use crate::render;
 
-/// Whether somebody typed that the command is to answer in JSON. Where it does so anyway, as `plan show`, what it prints is
-/// meant for a file, and a file must not hold what is none.
-pub fn wants_json(matches: &ArgMatches) -> bool {
+/// What a program wants to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// One object.
+    Object,
+    /// One object a line, the last one a result.
+    Lines,
+}
+
+impl Wanted {
+    fn of(form: &OsStr) -> Option<Self> {
+        match form.to_str()? {
+            "json" => Some(Self::Object),
+            "jsonl" => Some(Self::Lines),
+            _ => None,
+        }
+    }
+}
+
+/// What somebody typed that the command is to answer in, if that is JSON. Where it does so anyway, as `plan show`, what it
+/// prints is meant for a file, and a file must not hold what is none.
+pub fn wanted(matches: &ArgMatches) -> Option<Wanted> {
     let mut leaf = matches;
     while let Some((_, below)) = leaf.subcommand() {
         leaf = below;
@@ -22,26 +43,43 @@ pub fn wants_json(matches: &ArgMatches) -> bool {
     };
     let form = || leaf.try_get_raw("output").ok().flatten().and_then(|mut values| values.next());
     let short = || leaf.try_get_one::<bool>("json").ok().flatten().copied();
-    (typed("output") && form().is_some_and(|form| form == "json")) || short().unwrap_or_default()
+    let output = if typed("output") { form().and_then(Wanted::of) } else { None };
+    output.or_else(|| short().unwrap_or_default().then_some(Wanted::Object))
 }
 
 /// The same of a command line that the parser did not take.
-pub fn seems_to_want_json() -> bool {
+pub fn seemingly_wanted() -> Option<Wanted> {
     let words: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "--").collect();
-    let is_pair = |pair: &[OsString]| matches!(pair, [flag, form] if flag == "--output" && form == "json");
-    words.iter().any(|word| word == "--output=json") || words.windows(2).any(is_pair)
+    let joined = |word: &OsString| Wanted::of(OsStr::new(word.to_str()?.strip_prefix("--output=")?));
+    let pair = |pair: &[OsString]| match pair {
+        [flag, form] if flag == "--output" => Wanted::of(form),
+        _ => None,
+    };
+    let found = words.iter().find_map(joined).or_else(|| words.windows(2).find_map(pair));
+    // No other command knows lines.
+    found.filter(|wanted| *wanted == Wanted::Object || crate::takes_prompt())
 }
 
 /// Tells it, with what the person was told.
-pub fn tell(exit: Exit) {
+pub fn tell(exit: Exit, wanted: Wanted) {
     if matches!(exit, Exit::Success | Exit::News | Exit::Unread) || render::has_answered() {
         return;
     }
     let nothing = || ToldError { error: "nothing was done".to_owned(), ..ToldError::default() };
-    let ToldError { error, causes, hint, place } = render::told_as_one().unwrap_or_else(nothing);
-    let failure = RunFailure { status: status(exit), exit_code: exit.code(), error, causes, hint, place };
-    match serde_json::to_value(failure) {
-        Ok(value) => render::last_word(&value),
+    let told = render::told_as_one().unwrap_or_else(nothing);
+    let (status, exit_code) = (status(exit), exit.code());
+    let text = match wanted {
+        Wanted::Object => {
+            let ToldError { error, causes, hint, place } = told;
+            let failure = RunFailure { status, exit_code, error, causes, hint, place };
+            serde_json::to_value(failure).map(|value| format!("{value:#}"))
+        }
+        Wanted::Lines => {
+            result_line(&ended::without_session(status, exit_code, told)).map(|line| line.to_string())
+        }
+    };
+    match text {
+        Ok(text) => render::last_word(&text),
         Err(error) => render::error(&error, None),
     }
 }

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         return render::ending(Exit::Success).into();
     }
     let matches = Args::command().try_get_matches();
-    let wants_json = matches.as_ref().map_or_else(|_| failed::seems_to_want_json(), failed::wants_json);
+    let wanted = matches.as_ref().map_or_else(|_| failed::seemingly_wanted(), failed::wanted);
     let parsed =
         matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, Args::misplaced(&matches))));
     let exit = match parsed {
@@ -47,8 +47,8 @@ fn main() -> ExitCode {
         Ok((args, None)) => begin(args),
         Err(error) => refuse_words(&error),
     };
-    if wants_json {
-        failed::tell(exit);
+    if let Some(wanted) = wanted {
+        failed::tell(exit, wanted);
     }
     render::ending(exit).into()
 }

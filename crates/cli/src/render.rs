@@ -5,6 +5,7 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
+use amplifier_app::ended::ToldError;
 use amplifier_app::failure::Failure;
 use amplifier_app::{DisplayMessage, DisplaySystem, causes};
 use amplifier_protocol::hook::MessageLevel;
@@ -18,7 +19,7 @@ use crate::harmless::plain;
 use crate::outlet::{Outlet, Way};
 use crate::page;
 use crate::voice::VOICE;
-pub use crate::voice::{Manner, Palette, ToldError, Tone};
+pub use crate::voice::{Manner, Palette, Tone};
 
 /// Says how this process prints. Only the first word counts.
 pub fn set_manner(manner: Manner) {
@@ -76,9 +77,9 @@ pub fn has_answered() -> bool {
     VOICE.has_answered()
 }
 
-/// One JSON value when everything else is over; it waits in no queue, since nobody would wait for that.
-pub fn last_word(value: &Value) {
-    drop(write(Way::Answer, format!("{value:#}\n").as_bytes()));
+/// The last line when everything else is over; it waits in no queue, since nobody would wait for that.
+pub fn last_word(text: &str) {
+    drop(write(Way::Answer, format!("{text}\n").as_bytes()));
 }
 
 /// From now on what is printed waits in a queue, so that printing never blocks; see [`Outlet`]. Notifies when nobody reads

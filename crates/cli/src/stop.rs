@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_app::CancelToken;
+use amplifier_app::ended::Cause;
 use amplifier_app::seat::Patience;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -37,6 +38,14 @@ impl Stop {
             Self::HangUp => Exit::HungUp,
             Self::TimeUp => Exit::TimedOut,
             Self::Unread => Exit::Unread,
+        }
+    }
+
+    /// What it is to a turn.
+    pub fn cause(self) -> Cause {
+        match self {
+            Self::TimeUp => Cause::TimeUp,
+            Self::Interrupt | Self::Terminate | Self::HangUp | Self::Unread => Cause::Wish,
         }
     }
 

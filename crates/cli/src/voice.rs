@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use amplifier_protocol::run::RunPlace;
+use amplifier_app::ended::ToldError;
 use tokio::sync::Notify;
 
 use crate::outlet::Outlet;
@@ -68,15 +68,6 @@ pub struct Manner {
     pub palette: Palette,
     /// What commands that are told need to work as they are printed.
     pub flags: Flags,
-}
-
-/// An error that was told.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ToldError {
-    pub error: String,
-    pub causes: Vec<String>,
-    pub hint: Option<String>,
-    pub place: Option<RunPlace>,
 }
 
 impl Voice {

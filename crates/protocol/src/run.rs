@@ -34,6 +34,20 @@ pub enum RunStatus {
     Error,
 }
 
+impl RunStatus {
+    /// The exit code that says so, for who knows nothing more: which signal it was that stopped a program, its own code tells.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Completed => 0,
+            Self::Failed => 1,
+            Self::Error => 2,
+            Self::Denied | Self::LimitReached => 3,
+            Self::TimedOut => 124,
+            Self::Cancelled => 130,
+        }
+    }
+}
+
 /// What one run came to. Every key is always there; null where there is nothing to say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {

@@ -97,9 +97,13 @@ pub async fn standings_unasked(environment: &Environment) -> Result<Standings, D
 /// How the modules stand that ask a model and need no server on this machine: nobody is asked.
 pub async fn by_keys(environment: &Environment) -> Result<Vec<Standing>, DetectError> {
     let modules = catalog::of_kind(ModuleKind::Provider).into_iter();
-    let no_model = [MOCK, super::DEMO];
-    let apart = |id: &ModuleId| no_model.contains(&id.as_str()) || WITH_SERVER.contains(&id.as_str());
+    let apart = |id: &ModuleId| asks_nobody(id) || WITH_SERVER.contains(&id.as_str());
     by_variables(modules.map(|info| info.id).filter(|id| !apart(id)).collect(), environment).await
+}
+
+/// Whether a built-in provider answers by itself, without a model.
+pub(crate) fn asks_nobody(id: &ModuleId) -> bool {
+    [MOCK, super::DEMO].contains(&id.as_str())
 }
 
 impl Standing {

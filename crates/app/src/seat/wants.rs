@@ -1,8 +1,7 @@
 //! What somebody wants of a session that is opened again, and whether it is so: a session that only opened is not yet the one
 //! that was asked for.
 
-use amplifier_core::report::{LoadEntry, LoadOutcome};
-use amplifier_protocol::module_info::ModuleKind;
+use amplifier_core::report::LoadOutcome;
 use serde_json::Value;
 
 use crate::open::OpenSession;
@@ -22,7 +21,7 @@ impl Wants {
     pub(super) fn are_met(&self, opened: &OpenSession) -> Result<(), String> {
         match self {
             Self::Nothing => Ok(()),
-            Self::FirstProvider => match providers_of(opened).next() {
+            Self::FirstProvider => match providers::loaded(&opened.session).next() {
                 Some(entry) if !matches!(entry.outcome, LoadOutcome::Mounted { .. }) => {
                     Err(entry.to_string())
                 }
@@ -37,11 +36,6 @@ impl Wants {
             },
         }
     }
-}
-
-/// What became of the providers of a plan, in its order.
-pub(super) fn providers_of(opened: &OpenSession) -> impl Iterator<Item = &LoadEntry> {
-    opened.session.report().modules.iter().filter(|entry| entry.kind == ModuleKind::Provider)
 }
 
 pub(super) fn model_of(opened: &OpenSession) -> (String, Option<String>) {

@@ -65,10 +65,10 @@ impl<'a> Note<'a> {
             |id: &SessionId, when, flag| Line { id: id.clone(), when, rest: char::from(flag).to_string() };
         let (metadata, when, open) = match self {
             Self::Opened(id) => return Some(mark(id, When::Used(0), OPEN)),
-            Self::Empty(id, bytes) => return Some(mark(id, When::Known(i64::try_from(*bytes).ok()?), EMPTY)),
+            Self::Empty(id, bytes) => return Some(mark(id, When::Bytes(i64::try_from(*bytes).ok()?), EMPTY)),
             Self::Open(metadata) => (metadata, When::Used(metadata.updated.as_micros()), char::from(OPEN)),
             Self::Closed(metadata) => (metadata, When::Used(metadata.updated.as_micros()), '-'),
-            Self::Found(metadata, at) => (metadata, When::Known(*at), '-'),
+            Self::Found(metadata, at) => (metadata, When::Found(*at), '-'),
         };
         let child = if metadata.parent_id.is_some() { char::from(CHILD).to_string() } else { String::new() };
         let dir =
@@ -89,8 +89,10 @@ struct Line {
 enum When {
     /// A use that the clock says was then.
     Used(i64),
-    /// A number that is known.
-    Known(i64),
+    /// A use of which somebody found out later.
+    Found(i64),
+    /// No time: the length of a journal.
+    Bytes(i64),
 }
 
 impl Line {
@@ -101,7 +103,8 @@ impl Line {
     fn text(&self, uses: &mut Uses) -> String {
         let at = match self.when {
             When::Used(at) => uses.next(at),
-            When::Known(at) => at,
+            When::Found(at) => uses.heed(at),
+            When::Bytes(length) => length,
         };
         format!("{} {at} {}\n", self.id, self.rest)
     }
@@ -126,6 +129,13 @@ impl Uses {
     fn next(&mut self, at: i64) -> i64 {
         self.latest = at.max(self.latest.saturating_add(1));
         self.latest
+    }
+
+    /// The time of a use that was found out later: the next one comes after it, also where it lies ahead because the clock once
+    /// did, and what was kept here is gone.
+    fn heed(&mut self, at: i64) -> i64 {
+        self.latest = self.latest.max(at);
+        at
     }
 
     /// Keeps it for the next one: always as many digits, so that no end of an older one is left.
@@ -164,7 +174,8 @@ impl<'a> Index<'a> {
             Err(_) if is_used => return drop(self.withdraw()),
             Err(_) => return,
         };
-        let mut uses = if is_used { Uses::read(&mut lock) } else { Uses::default() };
+        let mut uses = Uses::read(&mut lock);
+        let before = uses.latest;
         let mut text: String = lines.iter().map(|line| line.text(&mut uses)).collect();
         let path = self.home.session_index();
         let appended = private().read(true).append(true).create(true).open(&path).and_then(|mut file| {
@@ -173,7 +184,7 @@ impl<'a> Index<'a> {
             }
             file.write_all(text.as_bytes())
         });
-        let kept = appended.and_then(|()| if is_used { uses.write(&mut lock) } else { Ok(()) });
+        let kept = appended.and_then(|()| if uses.latest == before { Ok(()) } else { uses.write(&mut lock) });
         if is_used && kept.is_err_and(|error| error.kind() != std::io::ErrorKind::StorageFull) {
             drop(self.withdraw());
         }

@@ -16,6 +16,7 @@ use super::reading::{Damaged, Lost, Part, Read, Reading};
 use super::{SessionError, story};
 use crate::journal::{Peek, Peeker};
 use crate::paths::SessionFolder;
+use crate::store::metadata_now;
 use crate::words;
 
 /// How much of a prompt a turn shows, in characters.
@@ -66,25 +67,39 @@ pub fn turns(folder: &SessionFolder) -> Result<Vec<Turn>, SessionError> {
     }
 }
 
+/// How many turns a session took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Those that are part of the conversation now.
+    pub counted: u64,
+    /// Those that are not any more.
+    pub gone: u64,
+}
+
+/// Tells of the turns that a session took how many count. Only a journal in which somebody went back is read for it.
+pub fn tally(folder: &SessionFolder, taken: u64) -> Result<Tally, SessionError> {
+    if metadata_now(folder)?.views.straight {
+        return Ok(Tally { counted: taken, gone: 0 });
+    }
+    let (counted, gone): (Vec<_>, Vec<_>) = turns(folder)?.into_iter().partition(|turn| turn.counts);
+    let count = |turns: Vec<Turn>| u64::try_from(turns.len()).unwrap_or(u64::MAX);
+    Ok(match count(gone) {
+        0 => Tally { counted: taken, gone: 0 },
+        gone => Tally { counted: count(counted), gone },
+    })
+}
+
 /// All turns of a session in order, as far as they can be read, and what cannot.
 pub fn turns_around(folder: &SessionFolder) -> Result<(Vec<Turn>, Vec<Damaged>), SessionError> {
     let mut reading = Reading::open(folder)?;
-    let mut row = Row { turns: Vec::new(), head: Head::at(0), now: reading.begun() };
+    let mut row = Row::beginning(reading.begun());
     loop {
         match reading.advance()? {
             Part::End => return Ok((row.counted(), reading.damaged())),
             Part::Lost(lost) => row.miss(&lost),
             Part::Line => {
                 let Some(peek) = reading.line() else { continue };
-                row.now = peek.ts;
-                row.reach(peek.turn);
-                let is_mark = Mark::is_one(&peek);
-                if let Some(mark) = is_mark.then(|| Mark::at_sight(&peek)).flatten() {
-                    row.head.take(mark);
-                } else if is_mark
-                    || matches!(peek.event(), Some(PromptSubmit::NAME | OrchestratorComplete::NAME))
-                    || (peek.kind() == "message" && row.wants_prompt())
-                {
+                if row.look(&peek) == Glance::Short {
                     match reading.record() {
                         Some(Read::Record(record) | Read::Partly(record)) => row.take(record.body),
                         Some(Read::Lost(lost)) => row.miss(&lost),
@@ -96,6 +111,36 @@ pub fn turns_around(folder: &SessionFolder) -> Result<(Vec<Turn>, Vec<Damaged>),
     }
 }
 
+/// The last turns of a session that took so many. The journal is read from its end, no further than the first of them begins.
+pub fn last_turns(folder: &SessionFolder, taken: u64, most: u64) -> Result<Vec<Turn>, SessionError> {
+    let first = taken.saturating_sub(most).saturating_add(1);
+    let mut end = u64::MAX;
+    // A turn that a stretch begins with may have begun before it.
+    while end > 1 {
+        let mut stretch = Peeker::before(folder, end)?;
+        end = stretch.first().min(end.saturating_sub(1));
+        if stretch.next_line()?.is_some_and(|peek| peek.turn < first) {
+            break;
+        }
+    }
+    let mut peeker = Peeker::from_seq(folder, end)?;
+    let mut row = Row::beginning(Timestamp::from_micros(0));
+    while let Some(peek) = peeker.next_line()? {
+        if row.look(&peek) == Glance::Short {
+            row.take(peek.record()?.body);
+        }
+    }
+    Ok(row.counted().into_iter().skip_while(|turn| turn.number < first).collect())
+}
+
+/// Whether a look at a line is enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Glance {
+    Enough,
+    /// The record has to be read.
+    Short,
+}
+
 /// The turns that were read so far.
 struct Row {
     turns: Vec<Turn>,
@@ -104,6 +149,26 @@ struct Row {
 }
 
 impl Row {
+    fn beginning(now: Timestamp) -> Self {
+        Self { turns: Vec::new(), head: Head::at(0), now }
+    }
+
+    /// Takes what a line tells at sight.
+    fn look(&mut self, peek: &Peek<'_>) -> Glance {
+        self.now = peek.ts;
+        self.reach(peek.turn);
+        let is_mark = Mark::is_one(peek);
+        if let Some(mark) = is_mark.then(|| Mark::at_sight(peek)).flatten() {
+            self.head.take(mark);
+            return Glance::Enough;
+        }
+        let tells = matches!(peek.event(), Some(PromptSubmit::NAME | OrchestratorComplete::NAME));
+        match is_mark || tells || (peek.kind() == "message" && self.wants_prompt()) {
+            true => Glance::Short,
+            false => Glance::Enough,
+        }
+    }
+
     /// Begins a turn, if it is one that was not begun.
     fn reach(&mut self, number: u64) {
         if number > self.turns.last().map_or(0, |turn| turn.number) {

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use amplifier_core::history::spent_by;
 use amplifier_protocol::event::{
-    Event, LlmResponse, OrchestratorComplete, PromptSubmit, SessionDescribed, SessionEnd, TurnStatus,
+    Event, LlmResponse, OrchestratorComplete, PromptSubmit, SessionDescribed, SessionEnd, SessionRewound,
+    TurnStatus,
 };
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::{Message, Messages, Role};
 use amplifier_protocol::record::{Record, RecordBody};
 use amplifier_protocol::status::SessionState;
+use amplifier_protocol::time::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::metadata::{Metadata, Progress, TITLE_CHARS};
+use crate::clock::can_be_right;
 use crate::words;
 
 /// What a record did to the conversation.
@@ -23,6 +26,12 @@ pub(super) enum Change {
     Added(Arc<Message>),
     /// The context was replaced as a whole; so is the transcript.
     Replaced(Messages),
+}
+
+/// When it was last used, as the clock said then: one that was ahead once does not date what was done after it was set right. A
+/// clock that lost the time dates nothing.
+fn used(before: Timestamp, now: Timestamp) -> Timestamp {
+    if can_be_right(now) { now } else { before.max(now) }
 }
 
 /// Takes one record in. The first record of a journal, `opened`, makes the metadata; records before it change nothing.
@@ -42,12 +51,12 @@ pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
             forked_from: None,
             plan_hash: String::new(),
             status: SessionState::Running,
-            views: Progress::default(),
+            views: Progress { straight: true, ..Progress::default() },
         });
         known.plan_hash.clone_from(plan_hash);
     }
     let Some(metadata) = metadata else { return Change::None };
-    metadata.updated = metadata.updated.max(record.ts);
+    metadata.updated = used(metadata.updated, record.ts);
     metadata.views.seq = record.seq;
     metadata.views.spent = metadata.views.spent.plus(&spent_by(&record));
     if record.turn > metadata.turns {
@@ -68,7 +77,10 @@ pub(super) fn apply(metadata: &mut Option<Metadata>, record: Record) -> Change {
             }
             Change::Added(message)
         }
-        RecordBody::Messages(messages) => Change::Replaced(messages),
+        RecordBody::Messages(messages) => {
+            metadata.views.straight &= !messages.is_empty();
+            Change::Replaced(messages)
+        }
         _ => Change::None,
     }
 }
@@ -96,6 +108,7 @@ fn apply_event(metadata: &mut Metadata, name: &EventName, data: &Value) {
                 metadata.model = Some(model.to_owned());
             }
         }
+        SessionRewound::NAME => metadata.views.straight = false,
         SessionEnd::NAME => {
             // One that was opened and asked nothing ends as it was.
             match data.get("status").map(SessionState::deserialize) {

@@ -112,6 +112,8 @@ pub struct Progress {
     pub spent: Amounts,
     /// The record of the model's last message; calls after it may be open.
     pub last_word: u64,
+    /// Whether nobody went back in the conversation or cleared it: every turn is part of it then. Views of old do not tell.
+    pub straight: bool,
 }
 
 pub(super) fn read(folder: &SessionFolder) -> Result<Metadata, StoreError> {

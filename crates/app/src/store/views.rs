@@ -242,8 +242,8 @@ fn finish(
         journal::settle(folder)?;
     }
     let written = transcript.close()?;
-    let Progress { seq, spent, last_word, .. } = metadata.views;
-    metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, last_word, ..written };
+    let Progress { seq, spent, last_word, straight, .. } = metadata.views;
+    metadata.views = Progress { version: PROGRESS_VERSION, seq, spent, last_word, straight, ..written };
     // Not synced: metadata that a power failure took is made again from the journal.
     metadata::write(folder, &metadata, Durability::Rebuildable)?;
     Ok(Some(metadata))

@@ -357,3 +357,56 @@ fn two_processes_that_list_and_write_do_not_lose_a_session() {
     assert_eq!(listing.sessions.len(), 40);
     assert!(listing.sessions.iter().all(|listed| listed.metadata.name.as_deref() == Some("named")));
 }
+
+#[test]
+fn the_last_turns_are_the_same_as_those_of_the_whole_whatever_was_gone_back_to() {
+    let shelf = Shelf::new();
+    let folder = shelf.session("long", "/p", 0);
+    let mut records = read_all(&folder);
+    let mut more = |turns: std::ops::RangeInclusive<u64>, back: Option<u64>| {
+        for turn in turns.clone() {
+            records.extend(turn_of(records.len() as u64, turn));
+        }
+        if let Some(to) = back {
+            let seq = records.len() as u64 + 1;
+            records.push(event(seq, *turns.end(), "session:rewound", &json!({"to": to})));
+            let said = json!({"messages": [{"role": "user", "content": "x"}]});
+            records.push(record(seq + 1, *turns.end(), said));
+        }
+    };
+    more(1..=400, Some(100));
+    more(401..=500, Some(450));
+    more(501..=700, None);
+    std::fs::remove_dir_all(folder.dir()).unwrap();
+    let folder = shelf.session("long", "/p", 0);
+    std::fs::remove_file(folder.events()).unwrap();
+    write_journal(&folder, &records);
+    // Who opens it again divides it.
+    write_journal(&folder, &[]);
+    let all = sessions::turns(&folder).unwrap();
+    assert_eq!(all.len(), 700);
+    for most in [0, 1, 30, 200, 201, 250, 299, 300, 301, 302, 650, 700, 10_000] {
+        let last = sessions::last_turns(&folder, 700, most).unwrap();
+        let first = all.len().saturating_sub(usize::try_from(most).unwrap());
+        assert_eq!(last, all[first..], "{most}");
+    }
+    let tally = sessions::tally(&folder, 700).unwrap();
+    assert_eq!((tally.counted, tally.gone), (100 + 50 + 200, 300 + 50));
+}
+
+#[test]
+fn what_is_told_of_the_turns_of_a_long_session_does_not_take_the_whole_journal() {
+    let shelf = Shelf::new();
+    let folder = shelf.session("long", "/p", 700);
+    write_journal(&folder, &[]);
+    update_views(&folder).unwrap();
+    // Whoever read the beginning would find this.
+    let text = std::fs::read_to_string(folder.events()).unwrap();
+    std::fs::write(folder.events(), text.replacen("question 1\"", "question !\"", 1)).unwrap();
+    assert!(sessions::turns(&folder).is_err());
+    let tally = sessions::tally(&folder, 700).unwrap();
+    assert_eq!((tally.counted, tally.gone), (700, 0));
+    let last = sessions::last_turns(&folder, 700, 30).unwrap();
+    assert_eq!((last.len(), last[0].prompt.as_deref()), (30, Some("question 671")));
+    assert!(last.iter().all(|turn| turn.counts));
+}

@@ -3,16 +3,20 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use amplifier_app::CancelToken;
 use amplifier_app::approval::{Approvals, Grant};
 use amplifier_app::choice::Choice;
+use amplifier_app::ended::{Cause, Ended, ToldError};
+use amplifier_app::failure::{Doors, Front};
+use amplifier_app::output::{Existing, Output};
 use amplifier_app::seat::{Ground, Lost, Move, Patience, Seat, Unopened};
 use amplifier_app::settings::Approve;
 use amplifier_app::start::{self, ProviderFault, Start, StartError, Wish};
 use amplifier_app::store::SessionStore;
 use amplifier_app::told::Told;
 use amplifier_app::turns::TurnWatch;
+use amplifier_app::{CancelToken, Prompt};
 use amplifier_protocol::ids::SessionId;
+use amplifier_protocol::run::RunStatus;
 use amplifier_testing::RecordingDisplay;
 use serde_json::json;
 
@@ -190,4 +194,52 @@ async fn where_the_other_does_not_open_the_session_goes_on_as_it_was() {
     };
     assert!(matches!(why, Unopened::Stopped(Ends::All)));
     assert_eq!(ending.kept, Some(id));
+}
+
+#[tokio::test]
+async fn what_a_run_came_to_is_told_without_a_terminal() {
+    let shop = shop();
+    let seat = seat(&shop).await;
+    let opened = &seat.opened;
+    let doors = Doors::of(opened, &seat.access().settings);
+    let result = opened.session.execute(Prompt::Text("hi".to_owned())).await;
+    let ended = |result, stopped| Ended {
+        opened,
+        watch: &seat.turns,
+        doors: &doors,
+        front: Front::Shell,
+        result,
+        stopped,
+        kept: Some(opened.session.id()),
+    };
+    // It came to its end although the time was up meanwhile.
+    let answered = ended(Some(&result), Some(Cause::TimeUp)).result(None);
+    assert_eq!((answered.status, answered.exit_code), (RunStatus::Completed, 0));
+    assert_eq!((answered.answer.as_deref(), answered.error, answered.turn), (Some("one"), None, 1));
+    assert_eq!(answered.session_id.as_ref(), Some(opened.session.id()));
+    assert_eq!(answered.session.map(|all| all.usage), Some(answered.usage));
+    assert!(answered.plan_hash.is_some() && answered.load_report.is_some());
+
+    let told = || Some(ToldError { error: "not done in 1 s".to_owned(), ..ToldError::default() });
+    let late = ended(None, Some(Cause::TimeUp)).result(told());
+    assert_eq!((late.status, late.exit_code, late.answer), (RunStatus::TimedOut, 124, None));
+    assert_eq!(late.error.as_deref(), Some("not done in 1 s"));
+    let left = ended(None, Some(Cause::Wish)).result(told());
+    assert_eq!((left.status, left.exit_code), (RunStatus::Cancelled, 130));
+}
+
+#[tokio::test]
+async fn a_conversation_is_kept_in_a_file_and_forgotten_and_models_are_listed_without_a_terminal() {
+    let shop = shop();
+    let seat = seat(&shop).await;
+    seat.opened.session.execute(Prompt::Text("hi".to_owned())).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("said.json");
+    let output = Output::at(&path, Existing::Kept).unwrap();
+    let saved = seat.opened.save(&output).await.unwrap();
+    let said: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!((saved, said[saved - 1]["role"].as_str()), (said.len(), Some("assistant")));
+    assert!(seat.opened.clear().await.unwrap().stale.is_none());
+    assert_eq!(seat.opened.save(&output).await.unwrap(), 0);
+    assert!(seat.models().await.unwrap().iter().any(|model| Some(&model.id) == seat.model().1.as_ref()));
 }

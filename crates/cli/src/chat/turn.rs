@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use amplifier_app::approval::Answer;
 use amplifier_app::failure::Failure;
-use amplifier_app::open::OpenSession;
+use amplifier_app::open::{AppError, OpenSession};
 use amplifier_app::turns::{self, Outcome};
 use amplifier_app::{CancelLevel, CancelToken, ExecuteError, Prompt, Session, Speaker, TurnError, prompt};
 use amplifier_protocol::spend::Amounts;
@@ -101,8 +101,13 @@ impl Chat {
     /// Brings what is read of the session up to its journal.
     pub(super) async fn keep_views(&mut self) {
         if let Err(error) = self.seat.opened.update_views().await {
-            self.say(&format!("warning: {error}; the journal is complete"), Style::of(Hue::Yellow));
+            self.tell_stale(&error);
         }
+    }
+
+    /// Tells why what is read of the session is behind its journal.
+    pub(super) fn tell_stale(&mut self, error: &AppError) {
+        self.say(&format!("warning: {error}; the journal is complete"), Style::of(Hue::Yellow));
     }
 
     /// Looks on until the work is over, as long as one prompt may take. `answer` gives the answer that it came to; it is

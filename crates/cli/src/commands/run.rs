@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use amplifier_app::approval::Asker;
+use amplifier_app::ended::Ended;
 use amplifier_app::env;
-use amplifier_app::failure::{self, Doors};
+use amplifier_app::failure::{self, Doors, Front};
 use amplifier_app::library::Access;
 use amplifier_app::open::{self, AppError, OpenSession, RecordTap, Which};
 use amplifier_app::paths::Home;
@@ -198,18 +199,20 @@ async fn answer(
     // A turn that could not begin leaves nothing to go on with.
     let is_silent = is_new && opened.is_silent();
     let kept = Some(opened.session.id()).filter(|_| !is_silent);
-    let ended = report::Ended { opened: &opened, watch, doors: &doors, result, stopped, is_shown, kept };
-    let exit = ended.exit();
+    let (doors, front, cause) = (&doors, Front::Shell, stopped.map(Stop::cause));
+    let ended = Ended { opened: &opened, watch, doors, front, result, stopped: cause, kept };
+    let report = report::Report { ended, stopped, is_shown };
+    let exit = report.exit();
     if let Some(stop) = stopped.filter(|stop| stop.exit() == exit) {
         let left = match kept {
-            Some(id) if ended.is_withheld(args.output) => Left::Words(id),
+            Some(id) if report.is_withheld(args.output) => Left::Words(id),
             Some(id) => Left::Turn(id),
             None => Left::Nothing,
         };
         tell_stop(stop, args, left);
     }
-    ended.print(args.output, exit);
-    ended.tell_costs(&args.start, began.elapsed());
+    report.print(args.output, exit);
+    report.tell_costs(&args.start, began.elapsed());
     if is_silent {
         forget(opened, home);
     }

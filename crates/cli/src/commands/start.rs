@@ -11,7 +11,7 @@ use amplifier_app::start::{self, Start, StartError, Wish};
 use amplifier_app::store::SessionStore;
 use amplifier_app::told::Told;
 use amplifier_app::{
-    DisplaySystem, Freshness, LoadEntry, LoadOutcome, PlanHash, Strictness, causes, failure, settings,
+    DisplaySystem, Freshness, LoadEntry, LoadOutcome, PlanHash, Strictness, causes, failure, settings, tape,
 };
 use amplifier_protocol::ids::SessionId;
 
@@ -149,6 +149,7 @@ pub fn tell_about(opened: &OpenSession, before: Option<&PlanHash>) {
     if !session.report().is_clean() && render::tone() != Tone::Quiet {
         tell_load(&session.report().modules);
     }
+    tape::idle(opened).into_iter().for_each(tell);
 }
 
 /// The first digits of a hash; enough to tell plans apart.

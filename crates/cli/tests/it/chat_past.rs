@@ -151,6 +151,21 @@ fn what_was_cleared_counts_no_more() {
 }
 
 #[test]
+fn of_many_turns_the_last_are_listed_and_the_way_to_the_others_is_told() {
+    let desk = desk(json!(["Word."]), json!({}));
+    let asked: Vec<_> = (1..=32).map(|turn| format!("question {turn}")).collect();
+    let mut lines: Vec<_> = asked.iter().map(String::as_str).collect();
+    lines.extend(["/rewind", "/status"]);
+    let ran = say(&desk, &["--plan", "plan.json"], &lines);
+    let shows = format!("`amplifier session show {}` lists all", id(&desk));
+    let said = &ran.stderr;
+    assert!(
+        said.contains("question 3\n") && !said.contains("question 2\n") && said.contains("question 32\n")
+    );
+    assert!(said.contains(&shows) && said.contains("turns       32\n"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_turn_that_failed_is_shown_as_one() {
     let failing = json!({"error": {"kind": "authentication", "message": "the key is wrong"}});
     let desk = desk(json!(["One.", failing]), json!({}));

@@ -164,6 +164,35 @@ fn one_use_with_a_clock_far_ahead_dates_no_later_one() {
 }
 
 #[test]
+fn a_session_of_a_time_ahead_is_not_the_last_used_one_for_ever() {
+    let machine = Machine::new();
+    machine.desk.plan("a.json", &says("one"));
+    let begun = |earlier: i64, words: &str| {
+        let ran = machine.behind(earlier, &["run", "--plan", "a.json", "--output", "json", words]);
+        ran.json()["session_id"].as_str().unwrap_or_else(|| panic!("{}", ran.seen())).to_owned()
+    };
+    let resume = |id: &str| {
+        let ran = machine.desk.amplifier(&["run", "--resume", id, "again"]);
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+    };
+    let ahead = begun(-70 * 365 * DAY, "far ahead");
+    let right = begun(0, "set right");
+    // What kept the order of the uses is gone: only the sessions tell when they were used.
+    for name in ["sessions.idx", "sessions.lock"] {
+        std::fs::remove_file(machine.desk.home().join("state").join(name)).unwrap();
+    }
+    assert_eq!(machine.desk.amplifier(&["session", "list"]).code, 0);
+    resume(&right);
+    let last = machine.desk.amplifier(&["continue", "--output", "json", "more"]);
+    assert_eq!(last.json()["session_id"], json!(right), "{}", last.seen());
+    // Used again with a clock that is right, it has a date again.
+    resume(&ahead);
+    let listed = machine.desk.amplifier(&["session", "list"]);
+    let first = listed.stdout.lines().next().unwrap_or_default();
+    assert!(first.contains("far ahead") && !first.contains("date unknown"), "{}", listed.seen());
+}
+
+#[test]
 fn what_was_begun_while_the_clock_was_wrong_may_be_at_work() {
     let desk = Desk::new();
     let sessions = desk.home().join("state/sessions");

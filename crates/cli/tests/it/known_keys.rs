@@ -63,10 +63,15 @@ fn what_is_typed_in_the_chat_is_kept_without_known_keys() {
     terminal.types(&format!("is {KEY} a good one?\r"));
     terminal.sees("Word.");
     terminal.prompt();
+    terminal.types("/save said.json\r");
+    terminal.sees("messages are in");
+    terminal.prompt();
     terminal.types("\u{4}");
     assert_eq!(terminal.end(), 0);
     let kept = std::fs::read_dir(desk.home().join("state/history")).unwrap().next().unwrap().unwrap().path();
-    assert_eq!(read(&kept), "is [REDACTED] a good one?\n");
+    assert_eq!(read(&kept), "is [REDACTED] a good one?\n/save said.json\n");
+    let saved = read(&desk.work().join("said.json"));
+    assert!(saved.contains("is [REDACTED] a good one?") && !saved.contains(KEY), "{saved}");
 }
 
 #[test]

@@ -48,6 +48,32 @@ fn expect(names: &[String], wanted: &[&str]) {
 }
 
 #[test]
+fn what_cannot_be_run_ends_with_a_result_too() {
+    let (desk, validator) = (Desk::new(), validator());
+    let wrong: &[&[&str]] = &[
+        &["--bundle", "nope", "hi"],
+        &["--plan", "none.json", "hi"],
+        &["--provider", "nope", "hi"],
+        &["--set", "nothing", "hi"],
+        &["--set", "no.where=1", "hi"],
+        &["--max-cost", "much", "hi"],
+        &["--cwd", "none", "hi"],
+        &["--bogus", "hi"],
+    ];
+    for args in wrong {
+        let ran = run(&desk, args);
+        assert_eq!(checked(&validator, &ran), [""; 0], "{args:?}");
+        let told = ran.lines().pop().unwrap();
+        assert_eq!((ran.code, &told["status"], &told["exit_code"]), (2, &json!("error"), &json!(2)));
+        let error = told["error"].as_str().unwrap().split(" <").next().unwrap();
+        assert!(ran.stderr.contains(error) && told["hint"].is_string(), "{args:?}: {}", ran.seen());
+    }
+    // A command that knows no lines prints none.
+    let ran = desk.amplifier(&["session", "list", "--output", "jsonl"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.seen());
+}
+
+#[test]
 fn every_line_of_runs_with_tools_denials_and_thoughts_is_valid() {
     let (desk, validator) = (Desk::new(), validator());
     let read = json!({"name": "read_file", "arguments": {"file_path": "n.txt"}});

@@ -1,5 +1,6 @@
 //! Sessions that are recorded once and replayed as often as one likes, by way of the binary.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -207,4 +208,34 @@ fn a_place_that_is_of_no_use_for_a_recording_is_told_before_anybody_is_asked() {
         }
     }
     assert!(desk.sessions().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_is_for_its_owner_alone() {
+    let (_desk, tape) = recorded("what is there?").await;
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let files: Vec<_> = std::fs::read_dir(&tape).unwrap().map(|entry| mode(&entry.unwrap().path())).collect();
+    assert_eq!((mode(&tape), files), (0o700, vec![0o600, 0o600]));
+}
+
+#[test]
+fn who_asks_nobody_is_told_that_nothing_is_recorded_or_replayed() {
+    let desk = Desk::new();
+    let tape = desk.path("tape");
+    for (variable, done) in [("AMPLIFIER_RECORD", "recorded"), ("AMPLIFIER_REPLAY", "replayed")] {
+        let mut command = desk.command(&["run", "--bundle", "minimal", "--provider", "mock", "hi"]);
+        let ran = Ran::of(command.env(variable, &tape).output().unwrap());
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "You said: hi\n"), "{}", ran.seen());
+        let told = format!(
+            "warning: `{variable}` is set, and nothing is {done}: `provider-mock` asks nobody over the network"
+        );
+        assert_eq!(ran.stderr.matches("warning:").count(), 1, "{}", ran.seen());
+        assert!(ran.stderr.contains(&told), "{}", ran.seen());
+    }
+    // The same of the demo, and of a session that goes on.
+    for args in [&["run", "hi"][..], &["continue", "more"]] {
+        let ran = Ran::of(desk.command(args).env("AMPLIFIER_RECORD", &tape).output().unwrap());
+        assert!(ran.stderr.contains("nothing is recorded: `provider-"), "{}", ran.seen());
+    }
+    assert_eq!(std::fs::read_dir(&tape).unwrap().count(), 0);
 }

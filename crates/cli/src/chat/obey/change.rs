@@ -1,10 +1,9 @@
 //! Commands that change how the session goes on.
 
-use std::time::Duration;
-
 use amplifier_app::CancelToken;
 use amplifier_app::approval::Grant;
 use amplifier_app::compact::compact;
+use amplifier_app::conversation::Cleared;
 use amplifier_app::modes::Mode;
 use serde_json::Value;
 
@@ -12,9 +11,6 @@ use crate::chat::markdown::literal;
 use crate::chat::paint::Style;
 use crate::chat::turn::tokens;
 use crate::chat::{Chat, Next, Past};
-
-/// How long a provider may take to list its models.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Chat {
     pub(super) async fn model(&mut self, name: &str) -> Next {
@@ -29,11 +25,8 @@ impl Chat {
         let (provider, model) = self.seat.model();
         let model = model.unwrap_or_else(|| "its usual one".to_owned());
         self.say(&format!("{model} of {provider}"), Style::BOLD);
-        let asked = self.seat.opened.session.coordinator().provider(&provider);
-        let Some(asked) = asked else { return Next::Prompt };
-        let listing = tokio::time::timeout(PATIENCE, asked.list_models());
-        match self.stops.unless_stopped(listing, &CancelToken::new()).await {
-            Ok(Ok(Ok(models))) => {
+        match self.stops.unless_stopped(self.seat.models(), &CancelToken::new()).await {
+            Ok(Ok(models)) => {
                 let rows: Vec<_> =
                     models.iter().map(|model| (model.id.clone(), model.display_name.clone())).collect();
                 let mut known = self.seat.known();
@@ -41,8 +34,7 @@ impl Chat {
                 self.known.set(known);
                 self.table(&rows);
             }
-            Ok(Ok(Err(error))) => self.fault(&error, None),
-            Ok(Err(_)) => self.refuse("the provider took too long to list its models"),
+            Ok(Err(error)) => self.fault(&error, None),
             Err(stop) => return self.stopped(stop),
         }
         Next::Prompt
@@ -113,12 +105,9 @@ impl Chat {
     }
 
     pub(super) async fn clear(&mut self) {
-        let Some(context) = self.seat.opened.session.coordinator().context() else {
-            return self.refuse("the session has no context");
-        };
-        match context.clear().await {
-            Ok(()) => {
-                self.keep_views().await;
+        match self.seat.opened.clear().await {
+            Ok(Cleared { stale }) => {
+                stale.iter().for_each(|error| self.tell_stale(error));
                 self.done("the model knows nothing of what was said; `/rewind` brings it back");
             }
             Err(error) => self.fault(&error, None),

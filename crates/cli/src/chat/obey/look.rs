@@ -1,5 +1,6 @@
 //! Commands that only look.
 
+use amplifier_app::sessions::{self, Tally};
 use amplifier_protocol::status::SessionStatus;
 use serde_json::Value;
 
@@ -52,14 +53,15 @@ impl Chat {
 
     /// The turns of the conversation, and how many there were where some are no part of it any more.
     fn turns_of(&self, taken: u64) -> String {
-        // A journal that cannot be read is told by what needs it.
-        let Ok(turns) = amplifier_app::sessions::turns(&self.seat.opened.folder) else {
-            return taken.to_string();
-        };
-        match turns.iter().filter(|turn| !turn.counts).count() {
-            0 => taken.to_string(),
-            1 => format!("{} (1 more is no part of the conversation now)", turns.len() - 1),
-            gone => format!("{} ({gone} more are no part of the conversation now)", turns.len() - gone),
+        match sessions::tally(&self.seat.opened.folder, taken) {
+            Ok(Tally { counted, gone: 1 }) => {
+                format!("{counted} (1 more is no part of the conversation now)")
+            }
+            Ok(Tally { counted, gone: gone @ 2.. }) => {
+                format!("{counted} ({gone} more are no part of the conversation now)")
+            }
+            // A journal that cannot be read is told by what needs it.
+            Ok(_) | Err(_) => taken.to_string(),
         }
     }
 

@@ -3,7 +3,7 @@
 use amplifier_app::CancelToken;
 use amplifier_app::output::{Existing, Output};
 use amplifier_app::sessions::export::{Format, export};
-use amplifier_app::sessions::{self, ForkRequest, Scope, Turn, turns};
+use amplifier_app::sessions::{self, ForkRequest, Scope, Turn};
 use amplifier_app::store::SessionStore;
 use amplifier_protocol::event::SessionDescribed;
 
@@ -11,11 +11,14 @@ use crate::chat::calls::one_line;
 use crate::chat::paint::Style;
 use crate::chat::seat::short;
 use crate::chat::{Chat, Next, Past};
+use crate::render::typed;
 
 /// What replaces a file that is there already.
 const FORCE: &str = "--force";
 /// How many sessions are listed.
 const LISTED: usize = 15;
+/// How many turns are listed.
+const TURNS: u64 = 30;
 
 impl Chat {
     fn store(&self) -> SessionStore {
@@ -24,24 +27,10 @@ impl Chat {
 
     /// The conversation as the model knows it, as JSON.
     pub(super) async fn save(&mut self, file: &str) {
-        let Some(context) = self.seat.opened.session.coordinator().context() else {
-            return self.refuse("the session has no context");
-        };
-        let messages = match context.messages().await {
-            Ok(messages) => messages,
-            Err(error) => return self.fault(&error, None),
-        };
         let Some(output) = self.place(file, "json") else { return };
-        // Like an export: what looks like a secret stays in the session.
-        let text = serde_json::to_value(&messages)
-            .and_then(|messages| serde_json::to_vec_pretty(&amplifier_app::redact(&messages)));
-        let text = match text {
-            Ok(text) => text,
-            Err(error) => return self.fault(&error, None),
-        };
-        match output.write(&text) {
-            Ok(()) => self.done(&format!("{} messages are in `{}`", messages.len(), output.path().display())),
-            Err(error) => self.fault(&error, Some(error.hint().to_owned())),
+        match self.seat.opened.save(&output).await {
+            Ok(count) => self.done(&format!("{count} messages are in `{}`", output.path().display())),
+            Err(error) => self.fault(&error, error.hint().map(str::to_owned)),
         }
     }
 
@@ -138,9 +127,11 @@ impl Chat {
         number.map(Some)
     }
 
-    /// What was asked so far.
+    /// What was asked last.
     fn turns(&mut self) {
-        match turns(&self.seat.opened.folder) {
+        let session = &self.seat.opened.session;
+        let (id, taken) = (session.id().clone(), session.coordinator().turn());
+        match sessions::last_turns(&self.seat.opened.folder, taken, TURNS) {
             Ok(turns) if turns.is_empty() => self.say("nothing was asked yet", Style::DIM),
             Ok(turns) => {
                 let row = |turn: &Turn| {
@@ -151,6 +142,10 @@ impl Chat {
                 };
                 let rows: Vec<_> = turns.iter().map(row).collect();
                 self.table(&rows);
+                if taken > TURNS {
+                    let all = format!("  `amplifier session show {id}` lists all");
+                    self.say(&typed(&all), Style::DIM);
+                }
                 self.say("  `/rewind TURN` goes back to its end, 0 to the very beginning", Style::DIM);
             }
             Err(error) => self.fault(&error, error.hint()),

@@ -203,13 +203,13 @@ async fn write(folder: &Path, take: Take) -> Result<(), LlmError> {
         let message = format!("the call cannot be recorded in `{}`: {error}", folder.display());
         LlmError::new(LlmErrorKind::Configuration, message)
     };
-    fs::create_dir_all(folder).await.map_err(told)?;
+    make_private(folder).await.map_err(told)?;
     let provider = &take.request.provider;
     let text = serde_json::to_vec_pretty(&take).map_err(|error| told(error.into()))?;
     for number in 1..=MOST_FILES {
         let path = folder.join(format!("{number:05}-{provider}.json"));
         // Sessions beside this one record too: whoever makes the file has the number.
-        match fs::OpenOptions::new().write(true).create_new(true).open(&path).await {
+        match private_file().write(true).create_new(true).open(&path).await {
             Ok(file) => {
                 drop(file);
                 return fs::write(&path, &text).await.map_err(told);
@@ -219,6 +219,23 @@ async fn write(folder: &Path, take: Take) -> Result<(), LlmError> {
         }
     }
     Err(told(std::io::Error::other("the folder is full")))
+}
+
+/// Makes a folder for the owner alone: conversations are nobody else's business. One that is there keeps its mode.
+async fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    builder.mode(0o700);
+    builder.create(folder).await
+}
+
+/// Options that create files for the owner alone.
+fn private_file() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    #[cfg(unix)]
+    options.mode(0o600);
+    options
 }
 
 /// Answers from a folder. Each recorded call answers once, in the order of the files: a request that is the same, else one
