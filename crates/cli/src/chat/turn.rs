@@ -11,7 +11,6 @@ use amplifier_app::{CancelLevel, CancelToken, ExecuteError, Prompt, Session, Spe
 use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::usage::Usd;
 use serde_json::json;
-use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::approve::Open;
@@ -86,7 +85,7 @@ impl Chat {
             self.say(&format!("warning: {}", prompt::describe(failed)), Style::of(Hue::Yellow));
         }
         session.reset_cancel();
-        let work = tokio::spawn(async move { session.execute(Prompt::Text(text)).await });
+        let work = async move { session.execute(Prompt::Text(text)).await };
         let turns = Arc::clone(&self.seat.turns);
         let over = self.watch(work, |result| turns::answer(result, &turns)).await;
         let broken = || Err(TurnError::Broken { message: "the turn broke off".to_owned() }.into());
@@ -110,18 +109,19 @@ impl Chat {
         self.say(&format!("warning: {error}; the journal is complete"), Style::of(Hue::Yellow));
     }
 
-    /// Looks on until the work is over, as long as one prompt may take. `answer` gives the answer that it came to; it is
-    /// shown unless it was.
-    pub(super) async fn watch<E>(
+    /// Begins the work and looks on until it is over, as long as one prompt may take. `answer` gives the answer that it came
+    /// to; it is shown unless it was.
+    pub(super) async fn watch<E: Send + 'static>(
         &mut self,
-        mut work: JoinHandle<Result<String, E>>,
+        work: impl Future<Output = Result<String, E>> + Send + 'static,
         answer: impl FnOnce(&Result<String, E>) -> Option<String>,
     ) -> Over<E> {
+        // Before the work can spend anything.
+        let before = Spent::by(&self.seat.opened);
+        let mut work = tokio::spawn(work);
         let (mut frames, mut listening) = self.begin_watch();
         let view = View::new(&mut self.screen, &mut self.memory, &mut self.draft);
-        let session = self.seat.opened.session.clone();
-        let before = Spent::by(&self.seat.opened);
-        let mut running = Running::new(view, session);
+        let mut running = Running::new(view, self.seat.opened.session.clone());
         let result = loop {
             let view = &mut running.view;
             let mut wish = Wish::Nothing;

@@ -25,6 +25,15 @@ pub fn desk(responses: Value, more: Value) -> Desk {
     desk
 }
 
+/// A desk whose model runs something until the file `go-on` is there, and then says these things.
+pub fn waiting(says: Value) -> Desk {
+    let bash = json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done", "timeout": 600});
+    let mut responses = vec![json!({"tool_calls": [{"name": "bash", "input": bash}]})];
+    responses.extend(says.as_array().unwrap().iter().cloned());
+    let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
+    desk(json!(responses), json!({ "tools": tools }))
+}
+
 pub fn open(desk: &Desk, size: (u16, u16)) -> Terminal {
     let home = desk.path("").display().to_string();
     let variables = git_variables(&desk.path("user"));
@@ -204,13 +213,13 @@ fn a_session_is_forked_left_and_gone_on_with() {
 
 #[test]
 fn what_is_typed_while_a_turn_runs_is_taken_up_at_its_next_step() {
-    let call = json!({"tool_calls": [{"name": "echo", "input": {"text": "x"}}], "delay_ms": 1_500});
-    let desk = desk(json!([call, "I heard you."]), json!({"tools": [{"module": "tool-echo"}]}));
+    let desk = waiting(json!(["I heard you."]));
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
-    terminal.sees("working");
+    terminal.sees("running ·");
     terminal.types("be quick\r");
     terminal.sees("queued: be quick");
+    desk.file("go-on", "");
     terminal.sees("taken up: be quick");
     terminal.sees("I heard you.");
     terminal.prompt();
@@ -218,11 +227,13 @@ fn what_is_typed_while_a_turn_runs_is_taken_up_at_its_next_step() {
 
 #[test]
 fn what_comes_too_late_for_a_turn_is_the_next_prompt() {
-    let desk = desk(json!([{"text": "one", "delay_ms": 1_500}, "two"]), json!({}));
+    let desk = waiting(json!(["one", "two"]));
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
-    terminal.sees("working");
+    terminal.sees("running ·");
     terminal.types("/help clear\r");
+    terminal.sees("after this turn: /help clear");
+    desk.file("go-on", "");
     terminal.sees("one");
     terminal.sees("forget the conversation");
     terminal.prompt();

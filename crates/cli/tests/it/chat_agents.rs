@@ -46,7 +46,7 @@ fn what_an_agent_does_is_seen_below_the_call_that_started_it() {
     let waits = "until [ -e go.txt ]; do sleep 0.05; done";
     let desk = with_scout_that(&json!([
         {"tool_calls": [{"name": "read_file", "input": {"file_path": "a.txt"}}]},
-        {"tool_calls": [{"name": "bash", "input": {"command": waits}}]},
+        {"tool_calls": [{"name": "bash", "input": {"command": waits, "timeout": 600}}]},
         {"text": "It says one."},
     ]));
     let terminal = open(&desk, WIDE);

@@ -226,7 +226,8 @@ fn what_is_typed_while_a_turn_works_is_in_the_history() {
 
 /// A desk whose model runs something until a file is there, and then wants to do what is asked about.
 fn asks_later() -> Desk {
-    let slow = call("bash", json!({"command": "ls; while [ ! -e go-on ]; do sleep 0.02; done"}));
+    let slow =
+        call("bash", json!({"command": "ls; while [ ! -e go-on ]; do sleep 0.02; done", "timeout": 600}));
     let ask = call("bash", json!({"command": "touch x"}));
     let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
     let rules = json!([{"command": "touch*", "action": "ask"}]);
@@ -300,7 +301,7 @@ fn what_was_being_typed_can_be_set_aside_for_a_question() {
 #[test]
 fn ctrl_c_takes_a_question_back_while_something_else_runs() {
     let both = json!({"tool_calls": [
-        {"name": "bash", "input": {"command": "while [ ! -e go-on ]; do sleep 0.02; done"}},
+        {"name": "bash", "input": {"command": "while [ ! -e go-on ]; do sleep 0.02; done", "timeout": 600}},
         {"name": "bash", "input": {"command": "touch x"}},
     ]});
     let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);

@@ -53,7 +53,7 @@ fn usable(terminal: &Terminal) {
 }
 
 fn waiting(then: Value) -> Desk {
-    let bash = json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done; touch done"});
+    let bash = json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done; touch done", "timeout": 600});
     let call = json!({"tool_calls": [{"name": "bash", "input": bash}]});
     let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}, {"module": "tool-filesystem"}]);
     desk(json!([call, then, "Over."]), json!({ "tools": tools, "hooks": [hook()] }))

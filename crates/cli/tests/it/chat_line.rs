@@ -2,16 +2,8 @@
 
 use serde_json::json;
 
-use crate::chat::{WIDE, desk, open, plan};
+use crate::chat::{WIDE, desk, open, plan, waiting};
 use crate::desk::{Desk, read};
-
-/// A desk whose model runs something until a file is there.
-fn waiting() -> Desk {
-    let bash = json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done"});
-    let call = json!({"tool_calls": [{"name": "bash", "input": bash}]});
-    let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
-    desk(json!([call, "Over.", "Next.", "Last."]), json!({ "tools": tools }))
-}
 
 #[test]
 fn what_is_typed_behind_an_interrupt_in_one_piece_is_kept() {
@@ -47,7 +39,7 @@ fn an_interrupt_that_ends_a_search_takes_no_keys() {
 
 #[test]
 fn a_draft_is_edited_in_the_middle() {
-    let desk = waiting();
+    let desk = waiting(json!(["Over.", "Next.", "Last."]));
     let terminal = open(&desk, (40, 12));
     terminal.types("go\r");
     terminal.sees("running ·");

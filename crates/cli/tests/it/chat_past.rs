@@ -176,7 +176,7 @@ fn a_turn_that_failed_is_shown_as_one() {
 
 #[test]
 fn a_turn_that_was_stopped_is_shown_as_one() {
-    let bash = call("bash", json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done"}));
+    let bash = call("bash", json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done", "timeout": 600}));
     let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
     let desk = desk(json!([bash, "Two."]), json!({ "tools": tools }));
     let mut terminal = open(&desk, TALL);

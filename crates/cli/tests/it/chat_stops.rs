@@ -56,7 +56,7 @@ fn slow_server() -> serde_json::Value {
 
 /// A turn that runs until a file is there.
 fn waiting() -> Desk {
-    let bash = json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done"});
+    let bash = json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done", "timeout": 600});
     let call = json!({"tool_calls": [{"name": "bash", "input": bash}]});
     let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
     desk(json!([call, "Over.", "Next."]), json!({ "tools": tools }))

@@ -84,7 +84,7 @@ impl Chat {
         let session = self.seat.opened.session.clone();
         session.reset_cancel();
         let wish = Some(wish.to_owned()).filter(|wish| !wish.is_empty());
-        let work = tokio::spawn(async move {
+        let work = async move {
             let compacted = compact(&session, wish.as_deref()).await?;
             let (before, after) = compacted.tokens;
             let (count, sizes) =
@@ -93,7 +93,7 @@ impl Chat {
                 "{}\n\n---\n\n{count} messages, {sizes}.",
                 compacted.summary
             ))
-        });
+        };
         let over = self.watch(work, |result| result.as_ref().ok().cloned()).await;
         self.screen.end_raw();
         match over.result {
