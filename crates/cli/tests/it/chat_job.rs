@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chat::{WIDE, desk};
-use crate::desk::{Desk, git_variables, read};
+use crate::desk::{Desk, git_variables, read, wait_until};
 use crate::terminal::Terminal;
 
 /// A shell in whose foreground the chat is.
@@ -53,7 +53,7 @@ fn usable(terminal: &Terminal) {
 }
 
 fn waiting(then: Value) -> Desk {
-    let bash = json!({"command": "while [ ! -e go-on ]; do sleep 0.02; done; touch done", "timeout": 600});
+    let bash = json!({"command": "touch begun; while [ ! -e go-on ]; do sleep 0.02; done; touch done", "timeout": 600});
     let call = json!({"tool_calls": [{"name": "bash", "input": bash}]});
     let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}, {"module": "tool-filesystem"}]);
     desk(json!([call, then, "Over."]), json!({ "tools": tools, "hooks": [hook()] }))
@@ -140,14 +140,11 @@ fn a_turn_is_suspended_and_what_ran_meanwhile_is_shown() {
     terminal.sees("running ·");
     terminal.types("and then");
     terminal.sees("> and then");
+    wait_until(|| desk.work().join("begun").exists());
     suspend(&terminal);
     // The tool has a life of its own.
     desk.file("go-on", "");
-    let began = std::time::Instant::now();
-    while !desk.work().join("done").exists() {
-        assert!(began.elapsed() < std::time::Duration::from_secs(30));
-        std::thread::yield_now();
-    }
+    wait_until(|| desk.work().join("done").exists());
     terminal.types("fg\r");
     let screen = terminal.sees("First.");
     assert_eq!(screen.matches("✓ bash").count(), 1, "{screen}");

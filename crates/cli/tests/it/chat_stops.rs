@@ -172,7 +172,7 @@ fn a_session_that_is_left_for_one_that_opens_slowly_can_be_come_back_to() {
 fn a_turn_of_the_chat_has_the_time_that_the_settings_give() {
     let responses = json!([{"text": "late", "delay_ms": 600_000}, "In time."]);
     let desk = desk(responses, json!({}));
-    assert_eq!(desk.amplifier(&["config", "set", "limits.timeout_seconds", "1"]).code, 0);
+    assert_eq!(desk.amplifier(&["config", "set", "limits.timeout_seconds", "5"]).code, 0);
     let mut terminal = open(&desk, WIDE);
     terminal.types("go\r");
     let screen = terminal.sees("stopped: not done in the time that the settings give");
@@ -195,7 +195,7 @@ fn a_tool_that_outlives_the_time_is_ended() {
     let call = json!({"tool_calls": [{"name": "bash", "input": bash}]});
     let tools = json!([{"module": "tool-bash", "config": {"require_approval": "never"}}]);
     let desk = desk(json!([call, "Over."]), json!({ "tools": tools }));
-    assert_eq!(desk.amplifier(&["config", "set", "limits.timeout_seconds", "1"]).code, 0);
+    assert_eq!(desk.amplifier(&["config", "set", "limits.timeout_seconds", "5"]).code, 0);
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
     let pid = number_in(&desk, "pid");

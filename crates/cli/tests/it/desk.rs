@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use amplifier_testing::http::{self, Reply, Request};
 use serde_json::{Value, json};
@@ -190,4 +191,13 @@ pub fn git_variables(user: &Path) -> Vec<(String, String)> {
 
 pub fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
+}
+
+/// Polls for something that another process does; a minute is the end of patience, not a time that is measured.
+pub fn wait_until(mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

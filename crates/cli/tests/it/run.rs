@@ -1,12 +1,11 @@
 //! `amplifier run`.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, read};
+use crate::desk::{Desk, read, wait_until};
 
 fn plan(provider: Value) -> Value {
     json!({
@@ -344,13 +343,4 @@ fn a_reader_that_goes_away_is_no_crash() {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!stderr.contains("panicked"), "{stderr}");
-}
-
-/// Polls for something that another process does; a minute is the end of patience, not a time that is measured.
-pub fn wait_until(mut happened: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it did not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 use amplifier_testing::http::{End, Reply, Request, Server};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Ran, read, says};
-use crate::run::wait_until;
+use crate::desk::{Desk, Ran, read, says, wait_until};
 
 /// A pipe that nobody writes to; whoever opens it to read waits.
 fn pipe(desk: &Desk, name: &str) {

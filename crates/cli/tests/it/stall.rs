@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, plan, read};
+use crate::desk::{Desk, plan, read, wait_until};
 
 /// How long a program may take to end that should end at once; a machine that does much at a time is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,15 +28,6 @@ fn stalled(desk: &Desk, args: &[&str]) -> Child {
 /// Whether a pipe holds the beginning of a line that does not fit into it.
 fn is_full(pipe: impl AsFd) -> bool {
     rustix::io::ioctl_fionread(pipe).unwrap() >= 32_768
-}
-
-/// Waits for something that another process does.
-fn wait_until(mut happened: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < PATIENCE, "it did not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn signal(pid: u32, name: &str) {

@@ -2,12 +2,11 @@
 
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Ran, git_variables, read};
+use crate::desk::{Desk, Ran, git_variables, read, wait_until};
 
 fn desk(hooks: Value) -> Desk {
     let desk = Desk::new();
@@ -178,14 +177,6 @@ fn a_refusal_is_told_once_and_by_whom() {
     assert_snapshot!("refused_by_safe", desk.seen(&ran(&["--approve", "safe"])));
     assert_snapshot!("refused_by_nobody", desk.seen(&ran(&[])));
     assert_eq!(read(&desk.work().join("a.txt")), "one\ntwo\n");
-}
-
-fn wait_until(mut happened: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it did not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn signal(pid: u32, name: &str) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Ran, plan, read, says};
+use crate::desk::{Desk, Ran, plan, read, says, wait_until};
 
 fn slow() -> Value {
     plan(json!({"responses": [{"text": "late", "delay_ms": 60_000}]}))
@@ -45,15 +45,6 @@ fn transcript(folder: &Path) -> Vec<String> {
         blocks => blocks[0]["text"].as_str().unwrap_or_default().to_owned(),
     };
     read(&folder.join("transcript.jsonl")).lines().map(|line| said(text(line))).collect()
-}
-
-/// Waits for something that another process does; a minute is the end of patience.
-fn wait_until(mut happened: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it did not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// A turn that is in the middle of a model call.
