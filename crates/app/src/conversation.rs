@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use amplifier_core::contracts::{ContextError, ContextManager};
-use amplifier_core::redact::redact;
+use amplifier_core::redact::redacted;
 
 use crate::open::{AppError, OpenSession};
 use crate::output::{Output, OutputError};
@@ -45,7 +45,7 @@ impl OpenSession {
     /// Writes the conversation as JSON and says how many messages it has. Like an export: secrets stay in the session.
     pub async fn save(&self, output: &Output) -> Result<usize, ConversationError> {
         let messages = self.context()?.messages().await?;
-        let text = serde_json::to_string_pretty(&redact(&serde_json::to_value(&messages)?))?;
+        let text = serde_json::to_string_pretty(&redacted(serde_json::to_value(&messages)?))?;
         output.write(self.secrets().hidden(&text).as_bytes())?;
         Ok(messages.len())
     }

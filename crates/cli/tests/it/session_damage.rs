@@ -431,7 +431,7 @@ fn a_chat_whose_session_was_taken_away_says_so_and_not_that_there_is_no_room() {
     terminal.sees("/help");
     terminal.types("first\r");
     terminal.sees("the answer");
-    terminal.sees(" out");
+    terminal.prompt();
     let folder = desk.sessions().remove(0);
     // Only the lease is gone: the same session can be opened again.
     std::fs::remove_file(folder.join("lease")).unwrap();
@@ -441,6 +441,7 @@ fn a_chat_whose_session_was_taken_away_says_so_and_not_that_there_is_no_room() {
     terminal.types("third\r");
     terminal.sees("opened anew: ");
     terminal.until("the answer to the third", |screen| screen.matches("the answer").count() == 2);
+    terminal.prompt();
     std::fs::remove_dir_all(&folder).unwrap();
     terminal.types("fourth\r");
     terminal.sees("put a copy back");
