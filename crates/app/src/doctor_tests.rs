@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use amplifier_testing::write_program;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -281,8 +282,7 @@ async fn a_program_that_does_not_answer_is_told_in_time_and_costs_nobody_else() 
     let mut ward = Ward::new();
     let bin = ward.dir.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    std::fs::write(bin.join("git"), "#!/bin/sh\nexec sleep 600\n").unwrap();
-    chmod(&bin.join("git"), 0o755);
+    write_program(&bin.join("git"), "#!/bin/sh\nexec sleep 600\n");
     let (_, path) = ward.variables.remove(0);
     ward.variables.push(("PATH", format!("{}:{path}", bin.display())));
     let mut patient = ward.patient();

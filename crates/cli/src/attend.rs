@@ -80,6 +80,11 @@ impl Attendant {
         self.stops.allow(time);
     }
 
+    /// Replaces what says why the command was stopped, once more is known.
+    pub fn tell_with(&mut self, tell: impl Fn(Stop) + 'static) {
+        self.tell = Box::new(tell);
+    }
+
     /// Who is to be told when nobody reads any more.
     pub fn unread(&self) -> Arc<Notify> {
         Arc::clone(&self.unread)
@@ -193,7 +198,7 @@ impl Attendant {
                 biased;
                 () = render::drained() => return exit,
                 stop = self.stops.next() => stop,
-                () = tokio::time::sleep(patience) => return exit,
+                () = tokio::time::sleep(patience) => return self.cut_off(exit).await,
             };
             match (stop, self.stopped) {
                 // Then nothing keeps the printing from its end.
@@ -203,8 +208,22 @@ impl Attendant {
                     exit = stop.exit();
                     (self.tell)(stop);
                 }
-                (_, Some(_)) => return exit,
+                (_, Some(_)) => return self.cut_off(exit).await,
             }
+        }
+    }
+
+    /// The exit code when the program stops waiting for its reader. The work may have succeeded after it was asked to stop;
+    /// without its whole output that is no success.
+    async fn cut_off(&self, exit: Exit) -> Exit {
+        match self.stopped {
+            Some(stop) if exit == Exit::Success && !render::is_delivered() => {
+                (self.tell)(stop);
+                // Standard error may have a reader that standard output lacks.
+                drop(tokio::time::timeout(LAST_WORDS, render::asides_drained()).await);
+                stop.exit()
+            }
+            _ => exit,
         }
     }
 }

@@ -46,6 +46,8 @@ struct State {
     waiting: VecDeque<(Way, Vec<u8>)>,
     /// How much is not written yet, with what is being written.
     bytes: usize,
+    /// How much of that belongs on standard output.
+    output_bytes: usize,
     writer: Writer,
     gate: Gate,
 }
@@ -88,7 +90,7 @@ impl Outlet {
             }
             state.writer = Writer::There;
         }
-        state.bytes += bytes.len();
+        state.add(way, bytes.len());
         state.waiting.push_back((way, bytes));
         lane.changed.notify_all();
     }
@@ -117,17 +119,43 @@ impl Outlet {
 
     /// Waits until everything is written.
     pub async fn drained(&self) {
-        for lane in [&self.answers, &self.asides] {
-            while lane.lock().bytes > 0 {
-                lane.empty.notified().await;
-            }
-        }
+        self.answers.drained().await;
+        self.asides.drained().await;
+    }
+
+    /// Waits until everything for standard error is written.
+    pub async fn asides_drained(&self) {
+        self.asides.drained().await;
+    }
+
+    /// Whether everything pushed to standard output has been handed to the system. An answer that still waits here when the
+    /// process exits is lost.
+    pub fn is_delivered(&self) -> bool {
+        self.answers.lock().output_bytes == 0
+    }
+}
+
+impl State {
+    fn add(&mut self, way: Way, size: usize) {
+        self.bytes += size;
+        self.output_bytes += if way == Way::Aside { 0 } else { size };
+    }
+
+    fn remove(&mut self, way: Way, size: usize) {
+        self.bytes -= size;
+        self.output_bytes -= if way == Way::Aside { 0 } else { size };
     }
 }
 
 impl Lane {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn drained(&self) {
+        while self.lock().bytes > 0 {
+            self.empty.notified().await;
+        }
     }
 
     /// Writes one after the other, until the process ends.
@@ -141,7 +169,7 @@ impl Lane {
             drop(state);
             write(way, &bytes);
             state = self.lock();
-            state.bytes -= bytes.len();
+            state.remove(way, bytes.len());
             self.changed.notify_all();
             if state.bytes == 0 {
                 self.empty.notify_one();

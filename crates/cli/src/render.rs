@@ -114,6 +114,18 @@ pub async fn drained() {
     }
 }
 
+/// Waits until everything on standard error is printed.
+pub async fn asides_drained() {
+    if let Some(outlet) = VOICE.queue() {
+        outlet.asides_drained().await;
+    }
+}
+
+/// Whether everything printed to standard output has left this process.
+pub fn is_delivered() -> bool {
+    VOICE.queue().is_none_or(Outlet::is_delivered) && !has_lost_output() && !VOICE.is_unread()
+}
+
 /// One line of an answer. A reader that went away is told nothing more; the exit code tells it, see [`ending`].
 pub fn out(text: &str) {
     drop(line(text));
@@ -207,6 +219,7 @@ pub fn ending(exit: Exit) -> Exit {
     match exit {
         Exit::Success | Exit::Unread if has_lost_output() => Exit::Failure,
         Exit::Success if VOICE.is_unread() => Exit::Unread,
+        Exit::Success if !is_delivered() => Exit::Failure,
         exit => exit,
     }
 }

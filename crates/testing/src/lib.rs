@@ -9,6 +9,7 @@
 //! | a conversation | [`MockContextManager`] |
 //! | a loop | [`ScriptedOrchestrator`], [`SmallLoop`] |
 //! | what was said on the way | [`EventRecorder`], [`RecordingDisplay`], [`ScriptedApproval`], [`MemoryJournal`] |
+//! | a program that can be started | [`write_program`], [`copy_program`] |
 //! | time | [`ManualClock`], [`until`], [`block_until`] |
 //! | a server on the loopback, of pages or of repositories | [`http::Server`], [`http::git`] |
 //!
@@ -29,6 +30,7 @@ mod kernel;
 mod mock_provider;
 mod mock_tool;
 mod module;
+mod program;
 mod recorder;
 mod scripted_orchestrator;
 mod scripted_provider;
@@ -50,6 +52,7 @@ pub use kernel::{HookResultRefused, Inventory, Kernel, KernelLoop, LocalKernel, 
 pub use mock_provider::MockProvider;
 pub use mock_tool::MockTool;
 pub use module::{FakeFinder, FakeModule};
+pub use program::{copy_program, write_program};
 pub use recorder::EventRecorder;
 pub use scripted_orchestrator::ScriptedOrchestrator;
 pub use scripted_provider::{Exhausted, ScriptedProvider, Step};

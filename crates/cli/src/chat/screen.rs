@@ -5,6 +5,7 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -17,6 +18,8 @@ const LIVE: usize = 14;
 /// How long little is drawn after the window became narrower, and how many lines: every step of that wraps what stands there,
 /// and a terminal that tells of it later than it does it, or lets as much scroll away, keeps a copy of what was drawn.
 const SETTLING: (Duration, usize) = (Duration::from_millis(400), 3);
+/// Begins a frame on a line of its own, wherever the cursor is.
+const LINE_START: &str = "\r\u{1b}[K";
 /// What is taken for the width where nobody tells.
 const USUAL: (u16, u16) = (80, 24);
 
@@ -54,6 +57,11 @@ pub struct Screen {
     /// How wide the window was when something was drawn last, and until when it may still become narrower.
     drawn: (usize, Option<Instant>),
     frame: String,
+    /// How much of the frame, at its beginning, erases the last one.
+    erasing: usize,
+    /// Set when the process continues after a stop, before it can draw anything: the cursor is no longer where the last frame
+    /// left it.
+    continued: Arc<AtomicBool>,
     /// Whether what a program reads stands in the middle of a line.
     midway: bool,
     /// Told when nobody reads the answers any more.
@@ -69,6 +77,8 @@ impl Screen {
             live: Live::default(),
             drawn: (0, None),
             frame: String::new(),
+            erasing: 0,
+            continued: if face == Face::Full { continued() } else { Arc::default() },
             midway: false,
             unread,
         }
@@ -197,8 +207,9 @@ impl Screen {
 
     /// Somebody else had the terminal: what was drawn stands somewhere above, and the next lines begin where the cursor is.
     pub fn forget(&mut self) {
+        self.continued.store(false, Ordering::Relaxed);
         self.live = Live::default();
-        self.frame.push_str("\r\u{1b}[K");
+        self.frame.push_str(LINE_START);
     }
 
     /// Takes the lines that change away, and shows everything that waits.
@@ -225,13 +236,28 @@ impl Screen {
             // it had scrolled away, and there would be a copy of it for every time it is drawn.
             self.frame.push_str("\u{1b}[B\u{1b}[J\u{1b}[A");
         }
+        self.erasing = self.frame.len();
     }
 
     /// Sends a whole picture in one piece; terminals that can show it in one piece do.
     fn show(&mut self) {
-        let frame = std::mem::take(&mut self.frame);
+        let mut frame = std::mem::take(&mut self.frame);
+        let erasing = std::mem::take(&mut self.erasing);
+        // A stop may come in the middle of a frame.
+        if self.continued.swap(false, Ordering::Relaxed) {
+            frame.replace_range(..erasing, LINE_START);
+        }
         render::picture(format!("\u{1b}[?2026h{frame}\u{1b}[?2026l"));
     }
+}
+
+/// A flag that a signal handler sets when the process continues after a stop.
+fn continued() -> Arc<AtomicBool> {
+    let flag = Arc::<AtomicBool>::default();
+    #[cfg(unix)]
+    // Without it frames are drawn as if nothing had been stopped, which costs a line of the shell at worst.
+    drop(signal_hook::flag::register(rustix::process::Signal::CONT.as_raw(), Arc::clone(&flag)));
+    flag
 }
 
 fn plain(lines: &[Line], colour: Colour) -> String {

@@ -128,14 +128,14 @@ impl Chat {
             tokio::select! {
                 biased;
                 stop = self.stops.next() => wish = Wish::of(stop),
+                () = self.job.continued() => {
+                    self.input.take_back();
+                    view.draw();
+                }
                 typed = self.input.next(), if listening => {
                     listening = !matches!(typed, Typed::End | Typed::Broken(_));
                     wish = heard(view, typed);
                     view.draw();
-                }
-                () = self.job.continued() => {
-                    self.input.take_back();
-                    view.draw_anew();
                 }
                 Some(asked) = self.seat.asked.recv(), if view.question.is_none() => {
                     view.take_all(&mut self.seat.seen);

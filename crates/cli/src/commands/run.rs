@@ -134,6 +134,8 @@ enum Left<'a> {
     Turn(&'a SessionId),
     /// The same, and something was said that is in the session alone.
     Words(&'a SessionId),
+    /// The turn is complete; its answer was not read to the end.
+    Answer(&'a SessionId),
 }
 
 /// Says why it was stopped, and how the session goes on where there is one.
@@ -156,6 +158,9 @@ fn tell_stop(stop: Stop, args: &AskArgs, left: Left<'_>) {
         Left::Words(id) => Some(format!(
             "`amplifier session show {id} --transcript` shows what was said so far; {}",
             failure::after_stop(id)
+        )),
+        Left::Answer(id) => Some(format!(
+            "the answer was not read to its end; `amplifier session show {id} --transcript` shows it"
         )),
     };
     let hints: Vec<_> = limit.into_iter().chain(kept).collect();
@@ -212,6 +217,10 @@ async fn answer(
         tell_stop(stop, args, left);
     }
     report.print(args.output, exit);
+    if let (Exit::Success, Some(id)) = (exit, kept) {
+        let (args, id) = (args.clone(), id.clone());
+        attendant.tell_with(move |stop| tell_stop(stop, &args, Left::Answer(&id)));
+    }
     report.tell_costs(&args.start, began.elapsed());
     if is_silent {
         forget(opened, home);

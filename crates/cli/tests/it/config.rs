@@ -1,5 +1,6 @@
 //! `amplifier config …`.
 
+use amplifier_testing::write_program;
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -161,13 +162,11 @@ fn eight_processes_lose_nothing_of_each_other() {
 #[cfg(unix)]
 #[test]
 fn the_editor_gets_a_copy_and_only_sense_comes_back() {
-    use std::os::unix::fs::PermissionsExt;
     let desk = Desk::new();
     assert_eq!(desk.amplifier(&["config", "set", "ui.color", "never"]).code, 0);
     let edit = |script: &str| {
-        desk.file("editor.sh", format!("#!/bin/sh\n{script}\n"));
         let program = desk.work().join("editor.sh");
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        write_program(&program, &format!("#!/bin/sh\n{script}\n"));
         let mut command = desk.command(&["config", "edit"]);
         command.env("EDITOR", format!("{} --wait", program.display())).env("PATH", "/usr/bin:/bin");
         Ran::of(command.output().unwrap())
@@ -195,14 +194,11 @@ fn the_editor_gets_a_copy_and_only_sense_comes_back() {
 #[cfg(unix)]
 #[test]
 fn the_shell_reads_how_the_editor_is_named() {
-    use std::os::unix::fs::PermissionsExt;
     let desk = Desk::new();
-    desk.file("my tools/ed", "#!/bin/sh\necho 'ui: {colour: never}' >> \"$1\"\n");
-    desk.file("my tools/vi", "#!/bin/sh\necho 'prefer: source' > \"$1\"\n");
     let folder = desk.work().join("my tools");
-    for program in ["ed", "vi"] {
-        std::fs::set_permissions(folder.join(program), PermissionsExt::from_mode(0o755)).unwrap();
-    }
+    std::fs::create_dir(&folder).unwrap();
+    write_program(&folder.join("ed"), "#!/bin/sh\necho 'ui: {colour: never}' >> \"$1\"\n");
+    write_program(&folder.join("vi"), "#!/bin/sh\necho 'prefer: source' > \"$1\"\n");
     let edit = |variables: &[(&str, String)], args: &[&str]| {
         let mut command = desk.command(&[&["config", "edit"], args].concat());
         Ran::of(command.envs(variables.iter().map(|(name, value)| (name, value))).output().unwrap())

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use amplifier_testing::http::{Reply, Request, Server};
+use amplifier_testing::write_program;
 
 use crate::desk::{Desk, Ran, git_variables};
 
@@ -20,8 +21,7 @@ pub fn git_that_first(desk: &Desk, does: &str) -> String {
         "#!/bin/sh\ncase \" $* \" in *' fetch '*)\n{does} ;;\nesac\nexec '{}' \"$@\"\n",
         real.display()
     );
-    std::fs::write(bin.join("git"), script).unwrap();
-    std::fs::set_permissions(bin.join("git"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&bin.join("git"), &script);
     format!("{}:{path}", bin.display())
 }
 

@@ -1,7 +1,6 @@
 //! What commands print, as a person sees it: a snapshot each of those that no other file has one of.
 
-use std::os::unix::fs::PermissionsExt;
-
+use amplifier_testing::write_program;
 use insta::{Settings, assert_snapshot};
 use serde_json::{Value, json};
 
@@ -119,8 +118,7 @@ fn programs(desk: &Desk) -> String {
         ("rustc", "rustc 1.95.0"),
     ] {
         let path = folder.join(name);
-        std::fs::write(&path, format!("#!/bin/sh\necho '{version}'\n")).unwrap();
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        write_program(&path, &format!("#!/bin/sh\necho '{version}'\n"));
     }
     folder.display().to_string()
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use amplifier_testing::block_until;
 use amplifier_testing::http::Server;
+use amplifier_testing::{block_until, write_program};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Ran, git_variables, read};
@@ -113,9 +113,7 @@ impl Stand {
              echo \"begin $PPID $$\" >> '{log}'\nwhile [ -e '{hold}' ]; do sleep 0.01; done\n\
              '{real}' \"$@\"\ncode=$?\necho \"end $PPID $$\" >> '{log}'\nexit $code\n"
         );
-        std::fs::write(bin.join("git"), script).unwrap();
-        std::fs::set_permissions(bin.join("git"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .unwrap();
+        write_program(&bin.join("git"), &script);
     }
 
     fn bin(&self) -> PathBuf {

@@ -34,6 +34,13 @@ fn signal(pid: u32, name: &str) {
     assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
 }
 
+/// Whether no signal waits for this process; where there is no `/proc`, nothing is known of it.
+fn is_received(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mut waiting = status.lines().filter_map(|line| line.strip_prefix("ShdPnd:"));
+    waiting.all(|mask| mask.trim().chars().all(|digit| digit == '0'))
+}
+
 /// How it ended, without anybody having read a word.
 fn end(mut child: Child) -> i32 {
     let begun = Instant::now();
@@ -86,6 +93,42 @@ fn the_time_ends_a_run_that_nobody_reads() {
         assert_eq!(end(child), 124, "{output}");
         let told = std::io::read_to_string(stderr).unwrap();
         assert!(told.contains("error: not done in 1.0 s"), "{output}: {told}");
+    }
+}
+
+/// The turn is complete and its views wait for the lock of all sessions when the signal comes, so the turn succeeds after it
+/// was asked to stop. Lines are printed while the turn runs, so they would hold it up before that.
+#[test]
+fn an_answer_that_is_cut_off_is_no_success_although_its_turn_was() {
+    for output in ["json", "text"] {
+        let desk = Desk::new();
+        desk.plan("a.json", &talks());
+        std::fs::create_dir_all(desk.home().join("state")).unwrap();
+        let lock = std::fs::File::create(desk.home().join("state/sessions.lock")).unwrap();
+        lock.lock().unwrap();
+        let mut child = desk.spawn(&["run", "--plan", "a.json", "--output", output, "hi"]);
+        let journal = || std::fs::read_to_string(desk.sessions().pop()?.join("events.jsonl")).ok();
+        wait_until(|| journal().is_some_and(|text| text.contains("session:end")));
+        signal(child.id(), "-TERM");
+        wait_until(|| is_received(child.id()));
+        lock.unlock().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        assert_eq!(end(child), 143, "{output}");
+        let told = std::io::read_to_string(stderr).unwrap();
+        assert!(told.contains("error: ended by another program"), "{output}: {told}");
+        assert!(std::io::read_to_string(stdout).unwrap().len() < 500_000, "{output}: it was cut off");
+    }
+}
+
+#[test]
+fn a_reader_that_comes_before_the_time_is_up_gets_the_whole_answer() {
+    for output in ["jsonl", "json", "text"] {
+        let desk = Desk::new();
+        let child = stalled(&desk, &["--output", output, "--timeout", "10m"]);
+        let ran = crate::desk::Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 0, "{output}: {}", ran.stderr);
+        assert!(ran.stdout.matches("all work and no play").count() >= 25_000, "{output}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amplifier_core::contracts::Capability;
 use amplifier_protocol::message::Role;
-use amplifier_testing::{Step, TestSession};
+use amplifier_testing::{Step, TestSession, copy_program, write_program};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -171,10 +171,7 @@ async fn looking_at_a_repository_runs_nothing_it_configures() {
     let dir = repository();
     let mark = dir.path().join("ran");
     let program = dir.path().join("evil.sh");
-    std::fs::write(&program, format!("#!/bin/sh\ntouch {}\n", mark.display())).unwrap();
-    let mut permissions = std::fs::metadata(&program).unwrap().permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
-    std::fs::set_permissions(&program, permissions).unwrap();
+    write_program(&program, &format!("#!/bin/sh\ntouch {}\n", mark.display()));
     let path = program.display().to_string();
     for key in ["core.fsmonitor", "core.pager", "diff.external", "gpg.program"] {
         git(dir.path(), &["config", key, &path]);
@@ -182,7 +179,7 @@ async fn looking_at_a_repository_runs_nothing_it_configures() {
     git(dir.path(), &["config", "log.showSignature", "true"]);
     let hooks = dir.path().join(".git/hooks");
     std::fs::create_dir_all(&hooks).unwrap();
-    std::fs::copy(&program, hooks.join("post-index-change")).unwrap();
+    copy_program(&program, &hooks.join("post-index-change"));
     let (session, provider) = open(dir.path(), vec![Step::say("done")], json!({})).await;
     session.execute("go").await.unwrap();
     assert!(texts(&provider.requests()[0]).pop().unwrap().contains("first commit"));

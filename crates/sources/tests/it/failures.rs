@@ -12,6 +12,7 @@ use amplifier_sources::error::FetchError;
 use amplifier_sources::fetch::FetchContext;
 use amplifier_sources::limits::Limits;
 use amplifier_sources::progress::Stage;
+use amplifier_testing::copy_program;
 
 use crate::server::{End, Reply, Server};
 use crate::support::{Heard, World, fetch, names};
@@ -83,7 +84,7 @@ fn clearing_child() {
 /// Clears the cache as somebody who may not do everything; gives what was said.
 fn clear(world: &World) -> String {
     let program = world.path("tests");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    copy_program(&std::env::current_exe().unwrap(), &program);
     let mut command = Command::new(&program);
     command.args(["--exact", "failures::clearing_child", "--nocapture", "--test-threads", "1"]);
     command.env(VARIABLE, world.path(""));

@@ -11,7 +11,7 @@ use amplifier_sources::fetch::FetchContext;
 use amplifier_sources::limits::Limits;
 use amplifier_sources::progress::Stage;
 
-use amplifier_testing::until;
+use amplifier_testing::{copy_program, until};
 
 use crate::server::{Server, git};
 use crate::support::{Heard, World, fetch, names};
@@ -225,7 +225,7 @@ async fn a_cache_that_may_not_be_written_to_serves_what_it_has_and_says_what_is_
     }
     // A superuser may write everywhere, so then somebody else tries, with a copy of this program that they may start.
     let program = world.path("tests");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    copy_program(&std::env::current_exe().unwrap(), &program);
     let nobody = 65_534;
     let superuser = std::fs::metadata(world.path("home")).unwrap().uid() == 0;
     for (uri, expected) in [(cached, "got"), (repo.uri("@main"), "failed the cache folder `")] {

@@ -10,7 +10,7 @@ use amplifier_sources::limits::Limits;
 use amplifier_sources::progress::Stage;
 
 use crate::support::{Heard, Repo, World, commit_of, cx_with, fetch, names, read};
-use amplifier_testing::until;
+use amplifier_testing::{until, write_program};
 
 /// Three commits with a light tag, an annotated tag, a branch with slashes and a branch named like a tag.
 struct Fixture {
@@ -192,8 +192,7 @@ async fn nothing_that_a_template_or_a_configuration_brings_is_run() {
     let hook = world.path("home/template/hooks/post-checkout");
     std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
     let mark = world.path("hook-ran");
-    std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", mark.display())).unwrap();
-    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&hook, &format!("#!/bin/sh\ntouch {}\n", mark.display()));
     let template = world.path("home/template");
     world.configure(&format!(
         "[init]\n templateDir = {0}\n[core]\n hooksPath = {0}/hooks\n autocrlf = true\n",
@@ -237,8 +236,7 @@ fn endless_git(world: &World) -> amplifier_sources::git::GitProgram {
         pids.display(),
         started.display()
     );
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&script, &text);
     world.git().with_program(script)
 }
 

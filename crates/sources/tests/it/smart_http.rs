@@ -11,6 +11,7 @@ use amplifier_sources::limits::Limits;
 use amplifier_sources::progress::Stage;
 use amplifier_sources::resolver::SourceResolver;
 use amplifier_sources::uri::SourceUri;
+use amplifier_testing::write_program;
 use serde_json::json;
 
 use crate::server::{Reply, Request, Server, git};
@@ -157,9 +158,7 @@ async fn credentials_in_an_address_work_and_are_nowhere_to_be_seen() {
     let server = Server::start(guarded(git(&world.path("repos"), world.variables()))).await;
     let script = world.path("git-that-tells");
     let told = world.path("arguments");
-    std::fs::write(&script, format!("#!/bin/sh\necho \"$@\" >> {}\nexec git \"$@\"\n", told.display()))
-        .unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&script, &format!("#!/bin/sh\necho \"$@\" >> {}\nexec git \"$@\"\n", told.display()));
     let git = world.git().with_program(script);
     let limits = Limits { git_attempts: 1, ..Limits::default() };
     let fetcher = Fetcher::new(Cache::new(world.path("cache")), git, Arc::new(Stopped)).with_limits(limits);
