@@ -23,8 +23,10 @@ async fn soon(what: &str, mut seen: impl FnMut() -> bool) {
 }
 
 /// Whether a process is there at all, also as a zombie.
-fn exists(id: &str) -> bool {
-    std::path::Path::new("/proc").join(id).exists()
+/// Whether a process runs. One that has ended may stay a zombie for as long as the process that adopted it pleases.
+fn running(id: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    !status.is_empty() && !status.contains(") Z ")
 }
 
 fn written(bench: &Workshop, name: &str) -> Option<String> {
@@ -69,7 +71,7 @@ async fn a_time_out_ends_what_left_its_session_and_what_ignores_a_polite_word() 
     let failure = bench.refused("bash", json!({"command": text, "timeout": 1})).await;
     assert_eq!(failure.kind.as_deref(), Some("Timeout"));
     let escaped = written(&bench, "escaped").unwrap();
-    soon("the end of what escaped", || !exists(&escaped)).await;
+    soon("the end of what escaped", || !running(&escaped)).await;
 }
 
 /// In the Python module a child that holds the pipe keeps the call open until the time-out.
@@ -82,7 +84,7 @@ async fn something_left_running_does_not_hold_up_the_answer() {
     assert!(told["note"].as_str().unwrap().contains("still runs"), "{told}");
     assert!(began.elapsed() < Duration::from_secs(10));
     let left = written(&bench, "left").unwrap();
-    assert!(exists(&left));
+    assert!(running(&left));
     bench.call("bash", command(&format!("kill {left}"))).await.unwrap();
 }
 
@@ -161,15 +163,9 @@ async fn the_end_of_the_session_ends_jobs_and_whatever_commands_left() {
         |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default().trim().to_owned();
     soon("the job", || !read("job").is_empty()).await;
     let (job, left) = (read("job"), read("left"));
-    assert!(exists(&job) && exists(&left));
+    assert!(running(&job) && running(&left));
     assert_eq!(session.cleanup().await.failed, Vec::<String>::new());
-    soon("the end of both", || !exists(&job) && !running(&left)).await;
-}
-
-/// What nobody of ours has to reap may stay a zombie of whoever adopted it.
-fn running(id: &str) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    !status.is_empty() && !status.contains(") Z ")
+    soon("the end of both", || !running(&job) && !running(&left)).await;
 }
 
 #[tokio::test]
