@@ -22,7 +22,6 @@ async fn soon(what: &str, mut seen: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process is there at all, also as a zombie.
 /// Whether a process runs. One that has ended may stay a zombie for as long as the process that adopted it pleases.
 fn running(id: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
@@ -46,11 +45,11 @@ async fn a_cancel_ends_grandchildren_and_leaves_no_zombie() {
     let call = tokio::spawn(async move { tool.execute(command(FAMILY), &cx).await });
     soon("the grandchild", || written(&bench, "grandchild").is_some()).await;
     let family = [written(&bench, "parent").unwrap(), written(&bench, "grandchild").unwrap()];
-    assert!(family.iter().all(|id| exists(id)));
+    assert!(family.iter().all(|id| running(id)));
     cancel.request_immediate();
     let failure = call.await.unwrap().unwrap_err();
     assert_eq!(failure.kind.as_deref(), Some("Cancelled"));
-    soon("the end of the family", || !family.iter().any(|id| exists(id))).await;
+    soon("the end of the family", || !family.iter().any(|id| running(id))).await;
 }
 
 #[tokio::test]
@@ -61,7 +60,7 @@ async fn a_call_that_is_dropped_ends_its_family_too() {
     soon("the grandchild", || written(&bench, "grandchild").is_some()).await;
     let family = [written(&bench, "parent").unwrap(), written(&bench, "grandchild").unwrap()];
     call.abort();
-    soon("the end of the family", || !family.iter().any(|id| exists(id))).await;
+    soon("the end of the family", || !family.iter().any(|id| running(id))).await;
 }
 
 #[tokio::test]
