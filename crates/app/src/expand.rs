@@ -79,6 +79,26 @@ impl EnvExpander {
     }
 }
 
+/// The variables that a text names.
+pub(crate) fn references(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        while let Some(at) = rest.find("${") {
+            let (before, from) = rest.split_at(at);
+            rest = from.get(2..).unwrap_or_default();
+            if before.ends_with('$') {
+                continue;
+            }
+            if let Some(inside) = rest.split_once('}').map(|(inside, _)| inside)
+                && is_reference(inside)
+            {
+                return inside.split(':').next();
+            }
+        }
+        None
+    })
+}
+
 fn is_reference(inside: &str) -> bool {
     is_variable(inside.split(':').next().unwrap_or_default())
 }

@@ -55,6 +55,7 @@ pub mod tape;
 pub mod telling;
 pub mod told;
 pub mod toolbox;
+pub mod trust;
 pub mod turns;
 pub mod updates;
 pub mod words;

@@ -24,8 +24,9 @@ use amplifier_sources::uri::SourceUri;
 use crate::clock::SystemClock;
 use crate::env::{self, Environment};
 use crate::paths::Home;
-use crate::settings::{Settings, SettingsError, SettingsFiles};
+use crate::settings::{ProjectSettings, Settings, SettingsError, SettingsFiles};
 use crate::shelf::{self, Shelf};
+use crate::trust::{Mode, Trust};
 
 /// What a library is made with.
 #[derive(Clone)]
@@ -38,6 +39,8 @@ pub struct Access {
     pub base: PathBuf,
     /// What the person has set; nothing unless somebody read it.
     pub settings: Arc<Settings>,
+    /// What the user trusts.
+    pub trust: Arc<Trust>,
     /// Whether what is in the cache will do.
     pub freshness: Freshness,
     /// Hears how fetches go.
@@ -54,6 +57,7 @@ impl Access {
             environment: environment.with_plain(),
             base: base.into(),
             settings: Arc::default(),
+            trust: Arc::default(),
             freshness: Freshness::default(),
             progress: Arc::new(Silent),
             cancel: CancelToken::new(),
@@ -67,12 +71,35 @@ impl Access {
 
     /// With what the person has set, for this home and for the project that the folder is in. Keys that stand there in plain
     /// text are known to the environment afterwards.
-    pub fn with_settings(mut self) -> Result<Self, SettingsError> {
-        let settings = Settings::load(&self.settings_files(), &self.environment)?;
+    pub fn with_settings(self) -> Result<Self, SettingsError> {
+        self.with_settings_trusting(Mode::Recorded)
+    }
+
+    /// The same, with trust in everything where the user said so.
+    pub fn with_settings_trusting(mut self, mode: Mode) -> Result<Self, SettingsError> {
+        let (trust, settings) = load_settings(&self.home, &self.environment, &self.base, mode)?;
+        self.trust = Arc::new(trust);
         self.environment.learn(&settings.plain());
         self.settings = Arc::new(settings);
         Ok(self)
     }
+}
+
+/// The settings that count in a directory, and what the user trusts there.
+pub fn load_settings(
+    home: &Home,
+    environment: &Environment,
+    directory: &Path,
+    mode: Mode,
+) -> Result<(Trust, Settings), SettingsError> {
+    let files = SettingsFiles::find(home, environment, directory);
+    let trust = Trust::of_project(home, &files, mode)?;
+    let project = match trust.trusts_project() {
+        true => ProjectSettings::Trusted,
+        false => ProjectSettings::Untrusted,
+    };
+    let settings = Settings::load(&files, environment, project)?;
+    Ok((trust, settings))
 }
 
 /// Bundles and modules by reference.

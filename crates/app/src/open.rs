@@ -45,8 +45,9 @@ use crate::store::{
     SessionStore, StoreError, Views, ViewsUse, are_damaged, discard, read_history, rebuild_views,
     update_views, update_views_to,
 };
+use crate::trust::Trust;
 
-mod capabilities;
+pub(crate) mod capabilities;
 mod error;
 mod finish;
 mod kept;
@@ -71,6 +72,8 @@ pub struct OpenRequest {
     pub strictness: Strictness,
     /// Where `${VAR}` comes from.
     pub environment: Environment,
+    /// Whether the files of the project may start programs.
+    pub trust: Arc<Trust>,
     /// Who is asked; nobody means that every question is answered with no.
     pub approval: Option<Arc<dyn ApprovalSystem>>,
     /// Where messages for the person go.
@@ -141,6 +144,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         environment: environment.clone(),
         display: request.display,
         strictness: request.strictness,
+        trust: request.trust,
     };
     // A plan that comes from nowhere else is the session's own, changed or not.
     let is_own = request.origin.is_none() && request.prompt.is_none();
@@ -233,6 +237,7 @@ pub(crate) struct Surroundings {
     pub(crate) environment: Environment,
     pub(crate) display: Option<Arc<dyn DisplaySystem>>,
     pub(crate) strictness: Strictness,
+    pub(crate) trust: Arc<Trust>,
 }
 
 /// What differs between a session and its children.
@@ -275,7 +280,8 @@ async fn furnish(
     let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
     let (door, durable) = (Arc::new(Door::default()), journal.mark());
-    builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door)
+    builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door);
+    builder = capabilities::offer_trust(builder, &surroundings.trust, store.home())
         .journal(Arc::new(Tee { journal, tap: standing.tap.clone() }))
         .capability(HIDE_EVENT, Capability::Call(Arc::new(HideInEvents::new(secrets.clone()))))
         .capability(HIDE, Capability::Call(Arc::new(HideSecrets(secrets))))

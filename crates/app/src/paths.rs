@@ -76,6 +76,11 @@ impl Home {
         self.root.join("cache/python")
     }
 
+    /// The directories and sources that the user trusts.
+    pub fn trust(&self) -> PathBuf {
+        self.root.join("state/trust.json")
+    }
+
     /// What a person allowed for good, by folder.
     pub fn approvals(&self) -> PathBuf {
         self.root.join("state/approvals.json")

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
+use crate::trust::is_repository;
+
 /// What such a file is called.
 pub const FILE: &str = "AGENTS.md";
 /// How many files below the working folder are taken.
@@ -17,7 +19,7 @@ const MOST_LOOKED_AT: usize = 20_000;
 /// The files, the outermost first: what is nearer to the work comes later and counts more.
 pub fn find(working_dir: &Path) -> Vec<PathBuf> {
     let Ok(working_dir) = working_dir.canonicalize() else { return Vec::new() };
-    let top = working_dir.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(&working_dir);
+    let top = working_dir.ancestors().find(|dir| is_repository(dir)).unwrap_or(&working_dir);
     let mut above: Vec<_> = working_dir.ancestors().take_while(|dir| dir.starts_with(top)).collect();
     above.reverse();
     let mut files: Vec<_> = above.into_iter().map(|dir| dir.join(FILE)).collect();
@@ -67,6 +69,7 @@ mod tests {
             std::fs::write(root.join(folder).join(FILE), folder).unwrap();
         }
         std::fs::write(root.join("repo/a/.gitignore"), "out/\n").unwrap();
+        std::fs::write(root.join("repo/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         let work = root.join("repo/a");
         let labels: Vec<_> = find(&work).iter().map(|file| label(file, &work)).collect();
         assert_eq!(

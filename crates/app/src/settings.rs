@@ -119,8 +119,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads every layer.
-    pub fn load(files: &SettingsFiles, environment: &Environment) -> Result<Self, SettingsError> {
+    /// Reads every layer. Of a project that is not trusted, only what any project may set is used.
+    pub fn load(
+        files: &SettingsFiles,
+        environment: &Environment,
+        project: ProjectSettings,
+    ) -> Result<Self, SettingsError> {
         let mut settings = Self { root: built_in(), ..Self::default() };
         let mut problems = Vec::new();
         for (scope, path) in files.read_from() {
@@ -134,6 +138,10 @@ impl Settings {
             rebase(&mut layer, &files.base(scope));
             if scope != Scope::User {
                 settings.keep_care(&mut layer);
+                settings.keep_limits(&mut layer);
+                if project == ProjectSettings::Untrusted {
+                    layer.retain(|key, _| is_for_strangers(key));
+                }
             }
             merge::lay(&mut settings.root, layer);
         }
@@ -159,6 +167,34 @@ impl Settings {
             let hint = "`--approve`, or `amplifier config set approve` for yourself, allows it";
             self.notices.push(Notice::warning(Code::NoEffect, &entry.key, message).with_hint(hint));
         }
+    }
+
+    /// A project may lower a limit of its user, never raise it.
+    fn keep_limits(&mut self, layer: &mut Mapping) {
+        let amount = |node: &Node| node.spelled().and_then(|text| text.parse::<f64>().ok());
+        let own = self.root.get("limits").and_then(|entry| entry.node.as_map()).cloned().unwrap_or_default();
+        let Some(limits) = layer.get_mut("limits").and_then(|entry| entry.node.as_map_mut()) else { return };
+        let mut raised = Vec::new();
+        limits.retain(|key, entry| {
+            let most = own.get(key).and_then(|own| amount(&own.node));
+            let is_raised = most.is_some_and(|most| amount(&entry.node).is_none_or(|asked| asked > most));
+            if is_raised {
+                raised.push((key.clone(), entry.key.clone()));
+            }
+            !is_raised
+        });
+        for (key, place) in raised {
+            let message = format!("a project cannot raise a limit of its user; this `{key}` is not used");
+            let hint = format!("run `amplifier config set limits.{key} VALUE` to raise your own");
+            self.notices.push(Notice::warning(Code::NoEffect, &place, message).with_hint(hint));
+        }
+    }
+
+    /// What one file sets, as it is written; `None` when there is no such file.
+    pub(crate) fn layer(path: &std::path::Path, scope: Scope) -> Result<Option<Mapping>, SettingsError> {
+        let Some(file) = read(path)? else { return Ok(None) };
+        let (layer, _) = parse(&file, Speaker::File(scope)).map_err(|error| error.of(scope))?;
+        Ok(Some(layer))
     }
 
     /// Refuses to write what a project would not be granted.
@@ -268,6 +304,13 @@ impl Settings {
         entries.filter_map(|(name, entry)| Some((name.clone(), entry.node.spelled()?.to_owned()))).collect()
     }
 
+    /// Where a name for a bundle is set.
+    pub(crate) fn bundle_name(&self, name: &str) -> Option<&Place> {
+        let sections =
+            ["sources.bundles", "bundle.added"].into_iter().filter_map(|path| self.at(path)?.as_map());
+        sections.filter_map(|names| names.get(name)).map(|entry| &entry.node.place).next()
+    }
+
     /// What tools may do without a question, when somebody said so.
     pub fn approve(&self) -> Option<Approve> {
         approve(self.at("approve")?)
@@ -336,6 +379,22 @@ fn approve(node: &Node) -> Option<Approve> {
         "all" => Some(Approve::All),
         _ => None,
     }
+}
+
+/// Whether the settings of a project are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectSettings {
+    Trusted,
+    Untrusted,
+}
+
+/// Keys that any project may set, trusted or not: they ask for more care, or change how things look.
+const FOR_STRANGERS: [&str; 3] = ["approve", "limits", "ui"];
+
+/// Whether any project may set the key at this path.
+pub(crate) fn is_for_strangers(path: &str) -> bool {
+    let section = path.split('.').next().unwrap_or(path);
+    FOR_STRANGERS.contains(&section) || known::FOREIGN.contains(&path)
 }
 
 /// The text of a file; nothing when there is none.

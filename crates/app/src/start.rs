@@ -25,6 +25,7 @@ use crate::sessions::{self, drift};
 use crate::store::SessionStore;
 use crate::tape;
 use crate::told::{Teller, Told};
+use crate::trust::{CheckError, Request};
 
 mod answerer;
 mod error;
@@ -131,6 +132,7 @@ async fn begin(
     let chosen = Chosen::find(&wish.choice, &access, wish.options()).await?;
     chosen.told().into_iter().for_each(tell);
     let mut plan = chosen.plan()?;
+    Request::of(&wish.choice, &chosen, &access).map_err(CheckError::from)?.check(&access)?;
     let origin = Some(chosen.origin(&plan));
     let answered = answerer::choose(wish, &mut plan, &access, tell).await;
     tell_keys(answered, &access, tell)?;
@@ -206,6 +208,7 @@ impl Start {
             working_dir: self.access.base,
             strictness: self.strictness,
             environment: self.access.environment,
+            trust: self.access.trust,
             approval: ports.approval,
             display: ports.display,
             tap: ports.tap,

@@ -21,6 +21,7 @@ use crate::clock::SystemClock;
 use crate::env::{self, OfferedVariables};
 use crate::expand::EnvExpander;
 use crate::library::Access;
+use crate::open::capabilities::offer_trust;
 use crate::open::sources;
 use crate::resolver::for_plan;
 use crate::spawn::{Door, ResumeCall, SpawnCall};
@@ -80,6 +81,7 @@ fn bare(
         .capability("session.working_dir", text(access.base.clone()))
         .capability("session.spawn", Capability::Call(Arc::new(SpawnCall(Arc::clone(&door)))))
         .capability("session.resume", Capability::Call(Arc::new(ResumeCall(door))));
+    builder = offer_trust(builder, &access.trust, &access.home);
     if let Some(home) = environment.get(env::HOME) {
         builder = builder.capability("user.home_dir", text(home.into()));
     }

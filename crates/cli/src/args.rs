@@ -15,6 +15,7 @@ mod profile;
 mod provider;
 mod session;
 mod start;
+mod trust;
 
 pub use bundle::{
     AddArgs, BundleArgs, BundleCommand, CacheArgs, CacheCommand, CacheListArgs, ClearArgs, ListArgs,
@@ -44,6 +45,7 @@ pub use session::{
     SessionRewindArgs, SessionSearchArgs, SessionShowArgs, Where,
 };
 pub use start::{Approve, AskArgs, RunArgs, StartArgs};
+pub use trust::{TrustArgs, TrustCommand, TrustListArgs, TrustSubject};
 
 /// Runs AI agents that are assembled from text.
 #[derive(Parser)]
@@ -151,6 +153,8 @@ pub enum Command {
     /// See which agents tasks can be handed to.
     #[command(subcommand)]
     Agents(AgentsCommand),
+    /// Trust a project, bundle, profile or plan with the programs, addresses and keys that it asks for.
+    Trust(Box<TrustArgs>),
     /// Look for what is wrong here, and what to do about it.
     Doctor(DoctorArgs),
     /// See which bundles and collections have newer commits.

@@ -20,5 +20,6 @@ pub mod run;
 pub mod session;
 pub mod start;
 pub mod tool;
+pub mod trust;
 pub mod update;
 pub mod version;

@@ -214,6 +214,7 @@ fn run(args: Args) -> Exit {
         Command::Provider(command) => commands::provider::run(&command, args.home),
         Command::Tool(command) => commands::tool::run(&command, args.home),
         Command::Agents(command) => commands::agents::run(&command, args.home),
+        Command::Trust(trust) => commands::trust::run(&trust, args.home),
         Command::Doctor(doctor) => commands::doctor::run(&doctor, args.home),
         Command::Update(update) => commands::update::run(&update, args.home),
         Command::Completions(completions) => commands::completions::run(&completions),

@@ -8,12 +8,13 @@ use amplifier_sources::fetch::Freshness;
 
 use super::{Check, Finding, Patient, chain, count, some};
 use crate::files::OTHER_HOME;
-use crate::library::Access;
+use crate::library::{Access, load_settings};
 use crate::prepare::{BundleFault, PrepareOptions, current, prepare_bundle};
 use crate::profiles;
 use crate::registry::Registry;
-use crate::settings::{Settings, SettingsFiles};
+use crate::settings::SettingsFiles;
 use crate::spelling::told;
+use crate::trust::Mode;
 
 /// Below this nothing works for long, and below that it is time to know.
 const TOO_LITTLE: u64 = 64 << 20;
@@ -118,8 +119,8 @@ pub(super) fn settings(patient: &Patient) -> Vec<Finding> {
     let check = Check::Settings;
     let Access { home, base, environment, .. } = &patient.access;
     let files = SettingsFiles::find(home, environment, base);
-    let settings = match Settings::load(&files, environment) {
-        Ok(settings) => settings,
+    let settings = match load_settings(home, environment, base, Mode::Recorded) {
+        Ok((_, settings)) => settings,
         Err(error) => {
             let cure = "correct the value where it stands; until then no command that needs settings runs"
                 .to_owned();
@@ -188,8 +189,7 @@ pub(super) async fn bundle(patient: &Patient) -> Vec<Finding> {
             return vec![check.problem("which bundle is in use cannot be told: the registry cannot be read")];
         }
     };
-    let files = access.settings_files();
-    if Settings::load(&files, &access.environment).is_err() {
+    if load_settings(&access.home, &access.environment, &access.base, Mode::Recorded).is_err() {
         // The check of the settings says why.
         let told = "which bundle is in use cannot be told: the settings cannot be read";
         return vec![check.warning(told).cure("mend the settings first")];

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::Surroundings;
 use crate::env::OfferedVariables;
-use crate::paths::SessionFolder;
+use crate::paths::{Home, SessionFolder};
 use crate::profiles;
 use crate::prompt::{MentionResolver, SystemPrompt};
 use crate::spawn::{Door, ResumeCall, SpawnCall, failed};
+use crate::trust::Trust;
 
 /// Offers everything that does not differ between a session and its children.
 pub(super) fn offer(
@@ -42,6 +43,16 @@ pub(super) fn offer(
         builder = builder.capability("user.home_dir", text(home));
     }
     builder
+}
+
+/// Tells modules which files are not to be trusted, and where keys are kept.
+pub(crate) fn offer_trust(builder: SessionBuilder, trust: &Trust, home: &Home) -> SessionBuilder {
+    let roots = trust.untrusted_roots();
+    let roots: Vec<_> = roots.iter().map(|root| root.display().to_string()).collect();
+    let home = home.root().canonicalize().unwrap_or_else(|_| home.root().to_owned());
+    builder
+        .capability("workspace.trust", Capability::Value(json!({ "untrusted": roots })))
+        .capability("amplifier.home", Capability::Value(Value::String(home.display().to_string())))
 }
 
 /// `hook_metadata`: which events each handler hears, as of now.

@@ -58,6 +58,9 @@ pub enum SettingsError {
     OtherFile { name: String, scope: Scope, place: Place },
     #[error("`{}` was changed by somebody else meanwhile", file.display())]
     Changed { file: PathBuf },
+    /// What the user trusts cannot be looked up.
+    #[error("`{}` cannot be read: {message}", path.display())]
+    Trust { path: PathBuf, message: String },
     #[error("another process holds `{}` for more than {seconds} s", path.display())]
     Busy { path: PathBuf, seconds: u64 },
 }
@@ -93,6 +96,9 @@ impl SettingsError {
                 "without `--global`, `--project` or `--local` it is found wherever it stands"
             }
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
+            Self::Trust { path, .. } => {
+                return Some(format!("remove `{}` to be asked again", path.display()));
+            }
             Self::Busy { .. } => "wait for the other process, or end it",
             Self::File(error) | Self::Project(error) if error.cure() == Some(NO_ROOM) => NO_ROOM,
             Self::File(error) | Self::Project(error) if error.action == ENTER => error.cure()?,
@@ -160,7 +166,7 @@ impl SettingsError {
         match self {
             // A file of settings that cannot be read is wrong configuration, as one that makes no sense is.
             Self::File(error) => error.is_reading(),
-            Self::Project(_) | Self::Busy { .. } => false,
+            Self::Project(_) | Self::Busy { .. } | Self::Trust { .. } => false,
             _ => true,
         }
     }

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use super::error::SettingsError;
 use crate::env::{self, Environment};
 use crate::paths::Home;
+use crate::trust::is_repository;
 
 /// The folder of a project's settings.
 const FOLDER: &str = ".amplifier";
 /// What modules leave in such a folder wherever a session works. It makes no project of it.
 const LEFT: [&str; 2] = ["backups", "logs"];
-/// What is at the top of a repository.
-const REPOSITORY: &str = ".git";
 
 /// A file of settings, the lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +64,7 @@ pub struct SettingsFiles {
     user: PathBuf,
     /// The folder above `.amplifier`; nothing where a project cannot have settings.
     project: Option<PathBuf>,
+    root: Option<PathBuf>,
     pub(super) working_dir: PathBuf,
 }
 
@@ -74,19 +74,26 @@ impl SettingsFiles {
     /// looked at.
     pub fn find(home: &Home, environment: &Environment, working_dir: &Path) -> Self {
         let here = working_dir.canonicalize().unwrap_or_else(|_| working_dir.to_path_buf());
-        let top = here.ancestors().find(|folder| folder.join(REPOSITORY).exists()).unwrap_or(&here);
+        let top = here.ancestors().find(|folder| is_repository(folder)).unwrap_or(&here);
         let within = here.ancestors().take_while(|folder| folder.starts_with(top));
         let own = environment.get(env::HOME).map(PathBuf::from);
         let own = own.and_then(|own| own.canonicalize().ok());
         let is_own = |folder: &Path| own.as_deref() == Some(folder);
         let nearest = within.filter(|folder| !is_own(folder)).find(|folder| has_settings_folder(folder));
         let project = nearest.or_else(|| (!is_own(top)).then_some(top));
-        Self { user: home.settings(), project: project.map(Path::to_path_buf), working_dir: here.clone() }
+        let project = project.map(Path::to_path_buf);
+        let root = project.clone().or_else(|| (!is_own(&here)).then(|| here.clone()));
+        Self { user: home.settings(), project, root, working_dir: here.clone() }
+    }
+
+    /// The directory that is trusted or not: the project, else the working directory. `None` in the user's own home directory.
+    pub fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
     }
 
     /// The folder of the project; nothing where the working folder is in none and stands for itself.
     pub fn project(&self) -> Option<&Path> {
-        let is_marked = |folder: &&Path| folder.join(REPOSITORY).exists() || has_settings_folder(folder);
+        let is_marked = |folder: &&Path| is_repository(folder) || has_settings_folder(folder);
         self.project.as_deref().filter(is_marked)
     }
 
@@ -139,6 +146,7 @@ mod tests {
         for folder in ["me/.amplifier", "me/repo/.git", "me/repo/a/b", "me/loose/x", "me/repo/a/.amplifier"] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
+        std::fs::write(root.join("me/repo/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         let me = root.join("me").display().to_string();
         let environment = Environment::Fixed([("HOME".to_owned(), me)].into());
         let project = |at: &str| SettingsFiles::find(&Home::new("/h"), &environment, &root.join(at)).project;

@@ -12,6 +12,7 @@ use crate::overrides::OverrideError;
 use crate::providers::UnknownProvider;
 use crate::sessions::SessionError;
 use crate::tape::TapeError;
+use crate::trust::CheckError;
 
 /// Why there is nothing to open.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,9 @@ pub enum StartError {
     /// What was chosen gives no plan.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
+    /// It asks for what the user has not agreed to.
+    #[error(transparent)]
+    Trust(#[from] CheckError),
     /// There is no provider, or not the one that was named.
     #[error(transparent)]
     Provider(#[from] NoProvider),
@@ -47,6 +51,7 @@ impl StartError {
             Self::Session(error) => error.hint(),
             Self::Kept(error) => error.hint(),
             Self::Choice(error) => error.hint(),
+            Self::Trust(error) => error.hint(),
             Self::Provider(error) => error.fault.hint().map(str::to_owned),
             Self::Set(error) => error.hint().map(str::to_owned),
             Self::Keyless(nobody) => Some(nobody.lack.cure()),

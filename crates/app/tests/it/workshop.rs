@@ -104,6 +104,7 @@ impl Workshop {
 
     pub fn request(&self, which: Which) -> OpenRequest {
         OpenRequest {
+            trust: Arc::default(),
             home: self.home(),
             which,
             working_dir: self.path("work"),

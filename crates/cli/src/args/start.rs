@@ -40,6 +40,10 @@ pub struct StartArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub approve: Option<Approve>,
 
+    /// Trust the project and what is run for this command, without asking and without remembering it.
+    #[arg(long)]
+    pub trust: bool,
+
     /// Fetch nothing: use what is here.
     #[arg(long)]
     pub offline: bool,

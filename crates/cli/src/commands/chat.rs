@@ -8,14 +8,14 @@ use amplifier_app::store::SessionStore;
 use amplifier_protocol::ids::SessionId;
 
 use super::start::Terms;
-use super::{load, session};
+use super::{load, session, start};
 use crate::args::ChatArgs;
 use crate::chat::{self, Past};
 use crate::exit::Exit;
 
 /// `amplifier chat`, also of a session that exists.
 pub fn chat(args: &ChatArgs, home: Option<PathBuf>) -> Exit {
-    let access = match load::access(home) {
+    let access = match load::session_access(home, start::mode(&args.start)) {
         Ok(access) => access,
         Err(exit) => return exit,
     };

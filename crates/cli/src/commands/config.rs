@@ -151,7 +151,8 @@ fn unset(args: &ConfigUnsetArgs, access: &Access) -> Result<Exit, SettingsError>
 
 /// Another layer may go before the one that was written; a change without an effect is told.
 pub fn tell_winner(path: &str, edited: &Edited, access: &Access) {
-    let Ok(settings) = Settings::load(&access.settings_files(), &access.environment) else { return };
+    let Ok(access) = access.clone().with_settings() else { return };
+    let settings = access.settings;
     let Some(node) = settings.at(path) else { return };
     if settings.layer_of(&node.place) != Layer::BuiltIn && node.place.file.path != edited.file {
         render::note(&format!("note: {} sets `{path}` too and goes before", node.place));

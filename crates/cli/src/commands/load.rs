@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use amplifier_app::choice::{self, Choice, ChoiceError, Chosen, NoBundle};
 use amplifier_app::env::Environment;
-use amplifier_app::library::Access;
+use amplifier_app::library::{Access, load_settings};
 use amplifier_app::open::{AppError, find_home};
 use amplifier_app::prepare::{self, BundleFault, PrepareError, PrepareOptions, PreparedBundle};
-use amplifier_app::settings::{Settings, SettingsError, SettingsFiles};
+use amplifier_app::settings::SettingsError;
 use amplifier_app::told::Told;
+use amplifier_app::trust::Mode;
 use amplifier_app::{Notice, Place, Severity};
 use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::run::RunPlace;
 
-use super::{profile, start};
+use super::{profile, start, trust};
 use crate::args::PlanChoice;
 use crate::exit::Exit;
 use crate::progress::Fetching;
@@ -25,14 +26,24 @@ use crate::render::{self, Palette, Remark, Weight};
 pub fn access(home: Option<PathBuf>) -> Result<Access, Exit> {
     let access = access_without_settings(home)?.with_settings().map_err(|error| refuse_settings(&error))?;
     access.settings.notices().iter().for_each(tell_notice);
+    trust::tell_left_out(&access);
+    Ok(access)
+}
+
+/// The same for a command that opens a session: it is settled whether the project is trusted.
+pub fn session_access(home: Option<PathBuf>, mode: Mode) -> Result<Access, Exit> {
+    let access = access_without_settings(home)?.with_settings_trusting(mode);
+    let access = access.map_err(|error| refuse_settings(&error))?;
+    let access = trust::settle(access)?;
+    access.settings.notices().iter().for_each(tell_notice);
     Ok(access)
 }
 
 /// The same for who looks into what is wrong: settings that cannot be used are as if there were none.
 pub fn access_or_defaults(home: Option<PathBuf>) -> Result<Access, Exit> {
     let mut access = access_without_settings(home)?;
-    if let Ok(settings) = Settings::load(&access.settings_files(), &access.environment) {
-        access.settings = Arc::new(settings);
+    if let Ok(known) = access.clone().with_settings() {
+        access = known;
     }
     Ok(access)
 }
@@ -55,8 +66,8 @@ pub fn palette(home: Option<PathBuf>, cwd: Option<&Path>) -> Palette {
     let environment = Environment::Process;
     let Ok(home) = find_home(home, &environment) else { return Palette::default() };
     let folder = cwd.map_or_else(working_dir, Path::to_path_buf);
-    let settings = Settings::load(&SettingsFiles::find(&home, &environment, &folder), &environment);
-    match settings.as_ref().map(Settings::color) {
+    let settings = load_settings(&home, &environment, &folder, Mode::Recorded);
+    match settings.as_ref().map(|(_, settings)| settings.color()) {
         Ok("never") => Palette::Plain,
         Ok("always") => Palette::Always,
         _ => Palette::Colors,

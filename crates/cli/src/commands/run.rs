@@ -34,7 +34,8 @@ use crate::stop::Stop;
 
 /// `amplifier run`.
 pub fn run(args: &RunArgs, home: Option<PathBuf>) -> Exit {
-    answer_with(&args.ask, start::wish(&args.ask.start), args.resume.as_deref(), load::access(home))
+    let access = load::session_access(home, start::mode(&args.ask.start));
+    answer_with(&args.ask, start::wish(&args.ask.start), args.resume.as_deref(), access)
 }
 
 /// The same with settings that were read already, or with why they cannot be used.

@@ -10,12 +10,13 @@ use amplifier_app::open::{AppError, OpenSession};
 use amplifier_app::start::{self, Start, StartError, Wish};
 use amplifier_app::store::SessionStore;
 use amplifier_app::told::Told;
+use amplifier_app::trust::Mode;
 use amplifier_app::{
     DisplaySystem, Freshness, LoadEntry, LoadOutcome, PlanHash, Strictness, causes, failure, settings, tape,
 };
 use amplifier_protocol::ids::SessionId;
 
-use super::{load, session};
+use super::{load, session, trust};
 use crate::args::{Approve, StartArgs};
 use crate::exit::Exit;
 use crate::render::{self, Remark, Tone};
@@ -31,6 +32,11 @@ impl Terms {
     pub fn of(args: &StartArgs) -> Self {
         Self { wish: wish(args), approve: args.approve }
     }
+}
+
+/// How much is trusted.
+pub fn mode(args: &StartArgs) -> Mode {
+    if args.trust { Mode::Everything } else { Mode::Recorded }
 }
 
 /// What the flags ask for.
@@ -49,8 +55,14 @@ pub fn wish(args: &StartArgs) -> Wish {
 
 /// Finds out what a session is opened with; what is worth telling and what went wrong has been told.
 pub async fn find(wish: &Wish, resumed: Option<SessionId>, access: Access) -> Result<Start, Exit> {
-    let found = start::find(wish, resumed.as_ref(), access.clone(), &tell).await;
-    found.map_err(|error| refuse(&error, &access))
+    let find = || start::find(wish, resumed.as_ref(), access.clone(), &tell);
+    match find().await {
+        Err(StartError::Trust(error)) => {
+            trust::settle_missing(&error, &access)?;
+            find().await.map_err(|error| refuse(&error, &access))
+        }
+        found => found.map_err(|error| refuse(&error, &access)),
+    }
 }
 
 /// Tells something that the person should know before the first answer.

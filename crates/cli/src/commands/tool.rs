@@ -9,8 +9,8 @@ use amplifier_app::toolbox::{self, OfferedTool, Toolbox};
 use amplifier_protocol::mount_plan::MountPlan;
 use serde_json::json;
 
-use super::load;
 use super::module::{effects, key};
+use super::{load, trust};
 use crate::args::{Form, PlanChoice, ToolCommand, ToolInfoArgs, ToolListArgs};
 use crate::exit::Exit;
 use crate::render::{self, Remark};
@@ -41,6 +41,7 @@ fn look(looking: impl Future<Output = Result<Exit, Exit>>) -> Exit {
 async fn plan(choice: &PlanChoice, access: &Access) -> Result<(Chosen, MountPlan), Exit> {
     let chosen = load::chosen(&load::choice(choice), access, PrepareOptions::default()).await?;
     let plan = load::plan(&chosen)?;
+    trust::require(&load::choice(choice), &chosen, access)?;
     Ok((chosen, plan))
 }
 

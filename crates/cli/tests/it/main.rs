@@ -89,6 +89,7 @@ mod tape;
 mod terminal;
 mod tool;
 mod tour;
+mod trust;
 mod tutorials;
 mod update;
 mod wrong;

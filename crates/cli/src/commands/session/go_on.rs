@@ -8,13 +8,14 @@ use amplifier_app::library::Access;
 use amplifier_app::sessions::{self, Listed, Scope, SessionError, story};
 use amplifier_app::start::Wish;
 use amplifier_app::store::SessionStore;
+use amplifier_app::trust::Mode;
 use amplifier_protocol::ids::SessionId;
 
 use super::tell::{lines, minute};
 use super::{refuse, row, tell_unread};
 use crate::args::{ContinueArgs, ResumeArgs};
 use crate::chat::Past;
-use crate::commands::start::Terms;
+use crate::commands::start::{self, Terms};
 use crate::commands::{chat, load, run};
 use crate::exit::Exit;
 use crate::render::{self, Remark};
@@ -29,7 +30,7 @@ const NUMBERS: usize = 5;
 pub fn go_on(args: &ContinueArgs, home: Option<PathBuf>) -> Exit {
     let converses = args.ask.prompt.is_none() && !args.ask.go_on && std::io::stdin().is_terminal();
     let mut terms = Terms::of(&args.ask.start);
-    let (access, found) = match newest_here(home) {
+    let (access, found) = match newest_here(home, start::mode(&args.ask.start)) {
         Ok(found) => found,
         Err(exit) if converses => return exit,
         Err(exit) => return run::answer_with(&args.ask, terms.wish, None, Err(exit)),
@@ -47,8 +48,8 @@ pub fn go_on(args: &ContinueArgs, home: Option<PathBuf>) -> Exit {
 }
 
 /// The last used session of this project.
-fn newest_here(home: Option<PathBuf>) -> Result<(Access, Listed), Exit> {
-    let access = load::access(home)?;
+fn newest_here(home: Option<PathBuf>, mode: Mode) -> Result<(Access, Listed), Exit> {
+    let access = load::session_access(home, mode)?;
     let store = SessionStore::new(access.home.clone());
     let found = newest(&access, &store).map_err(|error| refuse(&error, &store))?;
     Ok((access, found))
@@ -56,7 +57,7 @@ fn newest_here(home: Option<PathBuf>) -> Result<(Access, Listed), Exit> {
 
 /// `amplifier resume [SESSION]` and `amplifier session resume SESSION`.
 pub fn resume(args: &ResumeArgs, home: Option<PathBuf>) -> Exit {
-    let access = match load::access(home) {
+    let access = match load::session_access(home, start::mode(&args.start)) {
         Ok(access) => access,
         Err(exit) => return exit,
     };

@@ -1,0 +1,125 @@
+//! What the plan of a bundle, a profile or a file asks for, by who wrote each of its values.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use amplifier_bundle::home::Source;
+use amplifier_bundle::origin::Place;
+use amplifier_bundle::plan::PlanDraft;
+
+use super::{Author, CheckError, Power, Subject, of_plan, project};
+use crate::choice::{Choice, Chosen};
+use crate::library::Access;
+use crate::plain;
+use crate::prepare::{PlanFile, PreparedBundle};
+use crate::registry::Registry;
+use crate::settings::{Layer, Scope, SettingsError};
+use crate::shelf;
+
+/// What was chosen asks for, and in whose name.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub subject: Subject,
+    pub wants: Vec<Power>,
+}
+
+impl Request {
+    /// What was chosen to run. Nothing is run, fetched or asked for it.
+    pub fn of(choice: &Choice, chosen: &Chosen, access: &Access) -> Result<Self, SettingsError> {
+        Ok(match chosen {
+            Chosen::File(file) => Self { subject: plan_subject(file), wants: of_file(file, access) },
+            Chosen::Profile(profile) => Self {
+                subject: Subject::Profile(profile.id.to_string()),
+                wants: of_draft(profile.draft(), Author::Stranger, access),
+            },
+            Chosen::Bundle(bundle) => {
+                let author = author(choice, access);
+                let subject = match (author, access.trust.project()) {
+                    (Author::Stranger, Some(project)) => Subject::Directory(project.root.clone()),
+                    _ => bundle_subject(bundle),
+                };
+                let mut wants = of_draft(&bundle.loaded.plan, author, access);
+                if let (Subject::Directory(_), Some(project)) = (&subject, access.trust.project()) {
+                    wants.extend(project.wants.iter().cloned());
+                    wants.sort();
+                    wants.dedup();
+                }
+                Self { subject, wants }
+            }
+        })
+    }
+
+    /// Passes what the user agreed to.
+    pub fn check(self, access: &Access) -> Result<(), CheckError> {
+        access.trust.check(&self.subject, self.wants)
+    }
+}
+
+/// Who wrote the local files of a bundle that was chosen so.
+fn author(choice: &Choice, access: &Access) -> Author {
+    let layer = |place: &Place| access.settings.layer_of(place);
+    let by_layer = |layer| match layer {
+        Layer::File(Scope::Project | Scope::Local) => Author::Stranger,
+        Layer::File(Scope::User) | Layer::Environment | Layer::BuiltIn => Author::Own,
+    };
+    match choice {
+        Choice::Nothing => access.settings.bundle().map_or(Author::Own, |(_, place)| by_layer(layer(place))),
+        Choice::Bundle(name) => match access.settings.bundle_name(name) {
+            Some(place) => by_layer(layer(place)),
+            None => {
+                let registered = Registry::new(&access.home).read().is_ok_and(|known| known.knows(name));
+                if registered { Author::Own } else { Author::Named }
+            }
+        },
+        Choice::Profile(_) | Choice::Plan(_) => Author::Named,
+    }
+}
+
+fn of_file(file: &PlanFile, access: &Access) -> Vec<Power> {
+    of_plan(file.value(), &|_| Author::Named, &|name| is_set(access, name))
+}
+
+fn of_draft(draft: &PlanDraft, local: Author, access: &Access) -> Vec<Power> {
+    let (cache, share) = (project::real(&access.home.cache()), project::real(&access.home.share()));
+    let known: RefCell<HashMap<PathBuf, Author>> = RefCell::default();
+    let by_file = |path: &Path| {
+        if let Some(author) = known.borrow().get(path) {
+            return *author;
+        }
+        let real = project::real(path);
+        let is_fetched = real.starts_with(&cache) || real.starts_with(&share);
+        let author = match () {
+            () if path.starts_with(shelf::ROOT) => Author::User,
+            () if is_fetched => Author::Stranger,
+            () => local,
+        };
+        known.borrow_mut().insert(path.to_owned(), author);
+        author
+    };
+    let author = |pointer: &str| match draft.place_of(pointer) {
+        // The settings of a project that is trusted were agreed to as they stand.
+        Some(place) if access.settings.layer_of(&place) != Layer::BuiltIn => Author::User,
+        Some(place) => by_file(&place.file.path),
+        None => local,
+    };
+    of_plan(&draft.to_json(), &author, &|name| is_set(access, name))
+}
+
+/// Whether a variable has a value that could be sent anywhere. A key that its plan holds in plain text is the plan's own.
+fn is_set(access: &Access, name: &str) -> bool {
+    !name.starts_with(plain::PREFIX) && access.environment.get(name).is_some_and(|value| !value.is_empty())
+}
+
+fn plan_subject(file: &PlanFile) -> Subject {
+    Subject::Plan(project::real(&file.path).display().to_string())
+}
+
+fn bundle_subject(bundle: &PreparedBundle) -> Subject {
+    let root = bundle.loaded.graph.files.first().map(|file| &file.bundle.home);
+    Subject::Bundle(match root.map(|home| (&home.source, &home.file)) {
+        Some((Source::Local, file)) => project::real(file).display().to_string(),
+        Some((Source::Fetched { uri, .. }, _)) => crate::credentials::shown(uri),
+        _ => bundle.reference.clone(),
+    })
+}
