@@ -260,6 +260,6 @@ impl Chosen {
             Self::File(_) | Self::Profile(_) => None,
         };
         let (prompt, resolver) = (self.prompt()?, self.resolver(plan, access));
-        Ok(Parts { prompt, resolver, lock, origin: None })
+        Ok(Parts { prompt, resolver, lock, ..Parts::default() })
     }
 }

@@ -45,7 +45,7 @@ use crate::store::{
     SessionStore, StoreError, Views, ViewsUse, are_damaged, discard, read_history, rebuild_views,
     update_views, update_views_to,
 };
-use crate::trust::Trust;
+use crate::trust::{Request, Trust};
 
 pub(crate) mod capabilities;
 mod error;
@@ -88,6 +88,8 @@ pub struct OpenRequest {
     pub lock: Option<Arc<BundleLock>>,
     /// What the plan comes from; kept with the session. Nothing when a session goes on with its own plan.
     pub origin: Option<SessionOrigin>,
+    /// What the session needs the user's consent for; one that is resumed keeps what it has unless something is given here.
+    pub request: Option<Request>,
     /// Gives up opening when it asks to stop at once; a session that is open has its own.
     pub cancel: CancelToken,
 }
@@ -165,6 +167,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
         true => kept.under_its_lock()?,
         false => Kept { lock: request.lock, ..kept },
     };
+    let kept = Kept { request: request.request, ..kept };
     let resolver = request.resolver.or_else(|| {
         let sources = sources(store.home(), &environment, &surroundings.working_dir)
             .with_written(credentials.written().clone());
@@ -344,6 +347,7 @@ pub struct Keeps {
     pub prompt: PromptParts,
     pub lock: Option<Arc<BundleLock>>,
     pub origin: Option<SessionOrigin>,
+    pub request: Option<Request>,
 }
 
 impl OpenSession {
@@ -381,7 +385,8 @@ impl OpenSession {
         let (store, id) = (&self.nest.store, self.session.id());
         let kept = Kept::find(store, id.clone(), None, None)?.under_its_lock()?;
         let origin = store.metadata(id).ok().and_then(|metadata| metadata.bundle);
-        Ok(Keeps { prompt: kept.parts, lock: kept.lock, origin })
+        let request = Request::of_session(&kept.folder)?;
+        Ok(Keeps { prompt: kept.parts, lock: kept.lock, origin, request })
     }
 
     /// The keys that it knows, for whoever writes something down beside its journal.

@@ -147,6 +147,11 @@ impl SessionFolder {
         self.dir.join("prompt.json")
     }
 
+    /// What it needed the user's consent for, if anything.
+    pub fn consent(&self) -> PathBuf {
+        self.dir.join("consent.json")
+    }
+
     /// What exactly its sources were, when it was opened from a locked bundle.
     pub fn lock(&self) -> PathBuf {
         self.dir.join("sources.lock")

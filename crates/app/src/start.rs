@@ -70,6 +70,7 @@ pub struct Parts {
     pub resolver: Option<Arc<dyn ModuleSourceResolver>>,
     pub lock: Option<Arc<BundleLock>>,
     pub origin: Option<SessionOrigin>,
+    pub request: Option<Request>,
 }
 
 /// What the front end of a session brings along; see [`OpenRequest`].
@@ -100,8 +101,14 @@ pub async fn find(
 
 /// A session that goes on with its own plan.
 async fn go_on(wish: &Wish, id: SessionId, access: Access, tell: Teller<'_>) -> Result<Start, StartError> {
-    drift::tell_changes(&access, &id, tell).await;
     let store = SessionStore::new(access.home.clone());
+    if let Ok(folder) = store.open(&id)
+        && let Some(request) =
+            Request::of_session(&folder).map_err(|error| Box::new(AppError::from(error)))?
+    {
+        request.check(&access)?;
+    }
+    drift::tell_changes(&access, &id, tell).await;
     let (changed, before) = match store.open(&id).and_then(|folder| store.plan(&folder)) {
         Ok(stored) => {
             let mut plan = stored.clone();
@@ -132,14 +139,15 @@ async fn begin(
     let chosen = Chosen::find(&wish.choice, &access, wish.options()).await?;
     chosen.told().into_iter().for_each(tell);
     let mut plan = chosen.plan()?;
-    Request::of(&wish.choice, &chosen, &access).map_err(CheckError::from)?.check(&access)?;
+    let request = Request::of(&wish.choice, &chosen, &access).map_err(CheckError::from)?;
+    request.clone().check(&access)?;
     let origin = Some(chosen.origin(&plan));
     let answered = answerer::choose(wish, &mut plan, &access, tell).await;
     tell_keys(answered, &access, tell)?;
     access.settings.limit_plan(&mut plan);
     wish.set_values(&mut plan)?;
     refuse_without_keys(&plan, &access)?;
-    let parts = Parts { origin, ..chosen.parts(&plan, &access)? };
+    let parts = Parts { origin, request: Some(request), ..chosen.parts(&plan, &access)? };
     let plan = Box::new(plan);
     let which = match resumed {
         Some(id) => Which::Resume(id, Some(plan)),
@@ -201,7 +209,7 @@ impl Wish {
 impl Start {
     /// Opens the session.
     pub async fn open(self, ports: Ports) -> Result<OpenSession, AppError> {
-        let Parts { prompt, resolver, lock, origin } = self.parts;
+        let Parts { prompt, resolver, lock, origin, request } = self.parts;
         open::open(OpenRequest {
             home: self.access.home,
             which: self.which,
@@ -216,6 +224,7 @@ impl Start {
             resolver,
             lock,
             origin,
+            request,
             cancel: self.access.cancel,
         })
         .await

@@ -18,7 +18,6 @@ mod powers;
 mod project;
 mod source;
 
-pub(crate) use powers::of_plan;
 pub use powers::{Author, Power};
 pub(crate) use project::is_repository;
 pub use source::Request;
@@ -171,7 +170,7 @@ impl Trust {
                 let state = match known {
                     _ if mode == Mode::Everything => State::Trusted,
                     None => State::Unknown(Before::Unknown),
-                    Some(known) if !wants.iter().all(|want| known.powers.contains(want)) => {
+                    Some(known) if !wants.iter().all(|want| want.is_in(&known.powers)) => {
                         match known.answer {
                             Answer::Trusted => State::Unknown(Before::Trusted),
                             Answer::Refused => State::Unknown(Before::Unknown),
@@ -198,10 +197,10 @@ impl Trust {
         self.project.as_ref().is_none_or(|project| project.state == State::Trusted)
     }
 
-    /// The directories whose files may not start programs or change where anything goes.
-    pub fn untrusted_roots(&self) -> Vec<&Path> {
-        let project = self.project.iter().filter(|project| project.state != State::Trusted);
-        project.map(|project| project.root.as_path()).collect()
+    /// The directory whose files may start programs and name addresses, and the one whose files may not.
+    pub fn roots(&self) -> [Option<&Path>; 2] {
+        let root = self.project.as_ref().map(|project| project.root.as_path());
+        if self.trusts_project() { [root, None] } else { [None, root] }
     }
 
     /// Passes what the user agreed to; anything else is told as what is missing.
@@ -219,7 +218,7 @@ impl Trust {
                 (if same { Before::Refused } else { Before::Unknown }, Vec::new())
             }
         };
-        let missing: Vec<_> = wants.iter().filter(|want| !granted.contains(want)).cloned().collect();
+        let missing: Vec<_> = wants.iter().filter(|want| !want.is_in(&granted)).cloned().collect();
         match missing.is_empty() {
             true => Ok(()),
             false => Err(Untrusted { subject: subject.clone(), missing, wants, was_trusted: before }.into()),

@@ -4,7 +4,7 @@ pub(crate) mod approval;
 pub mod backup;
 mod choice;
 pub(crate) mod logging;
-mod place;
+pub(crate) mod place;
 pub(crate) mod redaction;
 pub(crate) mod scheduler_cost_aware;
 pub(crate) mod scheduler_heuristic;

@@ -14,6 +14,7 @@ mod providers;
 mod reminder;
 pub mod table;
 mod tools;
+mod workspace;
 
 pub use orchestrators::{CANCELLED_NOTE, asked_provider};
 pub use providers::ollama::address as ollama_address;

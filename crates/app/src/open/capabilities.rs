@@ -47,11 +47,13 @@ pub(super) fn offer(
 
 /// Tells modules which files are not to be trusted, and where keys are kept.
 pub(crate) fn offer_trust(builder: SessionBuilder, trust: &Trust, home: &Home) -> SessionBuilder {
-    let roots = trust.untrusted_roots();
-    let roots: Vec<_> = roots.iter().map(|root| root.display().to_string()).collect();
+    let [trusted, untrusted] = trust.roots().map(|root| root.map(|root| root.display().to_string()));
     let home = home.root().canonicalize().unwrap_or_else(|_| home.root().to_owned());
     builder
-        .capability("workspace.trust", Capability::Value(json!({ "untrusted": roots })))
+        .capability(
+            "workspace.trust",
+            Capability::Value(json!({ "trusted": trusted.as_slice(), "untrusted": untrusted.as_slice() })),
+        )
         .capability("amplifier.home", Capability::Value(Value::String(home.display().to_string())))
 }
 

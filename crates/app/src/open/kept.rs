@@ -17,6 +17,7 @@ use crate::paths::SessionFolder;
 use crate::prompt::{PromptError, PromptParts};
 use crate::sessions::mark;
 use crate::store::{SessionStore, StoreError, check_journal, discard};
+use crate::trust::Request;
 
 /// What is kept of a session in its folder.
 pub(super) struct Kept {
@@ -25,6 +26,8 @@ pub(super) struct Kept {
     pub(super) folder: SessionFolder,
     pub(super) parts: PromptParts,
     pub(super) lock: Option<Arc<BundleLock>>,
+    /// What it needs the user's consent for; `None` leaves what is kept.
+    pub(super) request: Option<Request>,
     pub(super) is_new: bool,
 }
 
@@ -40,7 +43,7 @@ impl Kept {
             parts.write(&folder, Durability::Rebuildable).inspect_err(|_| discard(&folder))?;
         }
         let parts = parts.unwrap_or_default();
-        Ok(Self { id, plan, folder, parts, lock: None, is_new: true })
+        Ok(Self { id, plan, folder, parts, lock: None, request: None, is_new: true })
     }
 
     /// Takes the session's lease and opens its journal for writing. A new session that cannot be had leaves nothing behind.
@@ -61,6 +64,9 @@ impl Kept {
         }
         let taken = FileJournal::open(&self.folder, owner)?;
         self.write_lock()?;
+        if let Some(request) = &self.request {
+            request.keep(&self.folder).map_err(StoreError::from)?;
+        }
         Ok(taken)
     }
 
@@ -94,7 +100,7 @@ impl Kept {
             Some(parts) => parts,
             None => kept_parts(store, &id, &folder)?,
         };
-        Ok(Self { id, plan, folder, parts, lock: None, is_new: false })
+        Ok(Self { id, plan, folder, parts, lock: None, request: None, is_new: false })
     }
 
     /// With the lock that the session was opened with, if there was one.

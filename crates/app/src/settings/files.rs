@@ -74,10 +74,13 @@ impl SettingsFiles {
     /// looked at.
     pub fn find(home: &Home, environment: &Environment, working_dir: &Path) -> Self {
         let here = working_dir.canonicalize().unwrap_or_else(|_| working_dir.to_path_buf());
-        let top = here.ancestors().find(|folder| is_repository(folder)).unwrap_or(&here);
-        let within = here.ancestors().take_while(|folder| folder.starts_with(top));
         let own = environment.get(env::HOME).map(PathBuf::from);
         let own = own.and_then(|own| own.canonicalize().ok());
+        // Above the home directory are others, and the home directory itself is no project.
+        let is_beyond = |folder: &Path| own.as_deref().is_some_and(|own| own.starts_with(folder));
+        let mut nearby = here.ancestors().take_while(|folder| !is_beyond(folder));
+        let top = nearby.find(|folder| is_repository(folder)).unwrap_or(&here);
+        let within = here.ancestors().take_while(|folder| folder.starts_with(top));
         let is_own = |folder: &Path| own.as_deref() == Some(folder);
         let nearest = within.filter(|folder| !is_own(folder)).find(|folder| has_settings_folder(folder));
         let project = nearest.or_else(|| (!is_own(top)).then_some(top));

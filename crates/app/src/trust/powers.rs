@@ -1,15 +1,18 @@
 //! What a plan could do beyond talking to a model: the programs it starts, the addresses it connects to with the keys that they
 //! would receive, the variables it reads, the paths outside the working directory that it uses, and the questions it answers in
-//! advance. Pure: it reads a plan and nothing else.
+//! advance. Pure: it reads a plan and asks `Surroundings` for the rest.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use amplifier_core::redact::{names_a_secret, redact_text};
 use amplifier_protocol::locate::join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use url::Url;
 
+use super::project::UNCHECKED;
 use crate::expand::references;
 use crate::plain;
 
@@ -49,10 +52,21 @@ impl fmt::Display for Power {
             Self::Path { module, key, path } => write!(f, "uses the path `{path}` ({module}, `{key}`)"),
             Self::Permission { module, key, value } => write!(f, "sets `{key}` to {value} ({module})"),
             Self::Setting { key, value } => write!(f, "sets `{key}` to {value}"),
+            Self::File { path, sha256 } if sha256 == UNCHECKED => {
+                write!(f, "uses `{path}`, which is {UNCHECKED} and so is never trusted")
+            }
             Self::File { path, sha256 } => {
                 write!(f, "uses `{path}` (sha256 {})", sha256.get(..12).unwrap_or(sha256))
             }
         }
+    }
+}
+
+impl Power {
+    /// Whether it is among what the user agreed to.
+    pub(super) fn is_in(&self, granted: &[Self]) -> bool {
+        let is_unchecked = matches!(self, Self::File { sha256, .. } if sha256 == UNCHECKED);
+        !is_unchecked && granted.contains(self)
     }
 }
 
@@ -112,10 +126,19 @@ const SERVICES: &[(&str, &[&str], Option<&str>)] = &[
     ("provider-vllm", &["VLLM_API_KEY"], None),
 ];
 
-/// What a plan could do, as far as its authors need consent for it. `author` says who wrote the value at a JSON pointer, and
-/// `is_set` whether a variable has a value: an address that no key would reach asks for none.
-pub fn of_plan(plan: &Value, author: &dyn Fn(&str) -> Author, is_set: &dyn Fn(&str) -> bool) -> Vec<Power> {
-    let mut search = Search { author, is_set, found: Vec::new() };
+/// What a plan does not say about itself.
+pub struct Surroundings<'a> {
+    /// Who wrote the value at a JSON pointer.
+    pub author: &'a dyn Fn(&str) -> Author,
+    /// The value of a variable, if it has one: an address that no key would reach asks for none.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// Where a path leads when that is outside of the working directory.
+    pub outside: &'a dyn Fn(&str) -> Option<PathBuf>,
+}
+
+/// What a plan could do, as far as its authors need consent for it.
+pub fn of_plan(plan: &Value, surroundings: &Surroundings<'_>) -> Vec<Power> {
+    let mut search = Search { surroundings, found: Vec::new() };
     search.plan(plan, "", None);
     let mut found = search.found;
     found.sort();
@@ -135,12 +158,25 @@ pub fn of_plan(plan: &Value, author: &dyn Fn(&str) -> Author, is_set: &dyn Fn(&s
 }
 
 struct Search<'a> {
-    author: &'a dyn Fn(&str) -> Author,
-    is_set: &'a dyn Fn(&str) -> bool,
+    surroundings: &'a Surroundings<'a>,
     found: Vec<Power>,
 }
 
 impl Search<'_> {
+    fn author(&self, pointer: &str) -> Author {
+        (self.surroundings.author)(pointer)
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        (self.surroundings.variable)(name).is_some()
+    }
+
+    /// Whether a variable is one that an unknown address must not receive.
+    fn is_secret(&self, name: &str) -> bool {
+        let holds_a_secret = |value: String| redact_text(&value) != value;
+        sounds_secret(name) || (self.surroundings.variable)(name).is_some_and(holds_a_secret)
+    }
+
     /// Looks for entries of modules, and for the configs of the dialect that keeps them apart. `slot` is the key above.
     fn plan(&mut self, value: &Value, pointer: &str, slot: Option<&str>) {
         match value {
@@ -167,7 +203,7 @@ impl Search<'_> {
         let at = |key: &str| join(pointer, key);
         let sensitive = SENSITIVE.iter().find(|(id, _)| *id == module).map_or(&[][..], |(_, keys)| keys);
         for key in sensitive.iter().filter(|key| config.contains_key(**key)) {
-            if (self.author)(&at(key)) == Author::Stranger {
+            if self.author(&at(key)) == Author::Stranger {
                 let value = shown(config.get(*key).unwrap_or(&Value::Null));
                 let (module, key) = (module.to_owned(), (*key).to_owned());
                 self.found.push(Power::Permission { module, key, value });
@@ -185,11 +221,9 @@ impl Search<'_> {
     /// Programs that a config names anywhere.
     fn commands(&mut self, module: &str, entries: &Map<String, Value>, pointer: &str) {
         if let Some(command) = entries.get("command").and_then(Value::as_str)
-            && (self.author)(&join(pointer, "command")) == Author::Stranger
+            && self.author(&join(pointer, "command")) == Author::Stranger
         {
-            let args = entries.get("args").and_then(Value::as_array).into_iter().flatten();
-            let words: Vec<_> = std::iter::once(command).chain(args.filter_map(Value::as_str)).collect();
-            self.found.push(Power::Program { module: module.to_owned(), command: words.join(" ") });
+            self.found.push(program(module, command, entries));
         }
         for (key, value) in entries {
             let below = join(pointer, key);
@@ -213,7 +247,7 @@ impl Search<'_> {
             let Some(url) = entries.get(*key).and_then(Value::as_str).filter(|url| !url.is_empty()) else {
                 continue;
             };
-            let author = (self.author)(&join(pointer, key));
+            let author = self.author(&join(pointer, key));
             if author == Author::User || is_own_service(module, key, url) || is_reference(url) {
                 continue;
             }
@@ -232,11 +266,11 @@ impl Search<'_> {
         match written.and_then(Value::as_str).filter(|key| !key.trim().is_empty()) {
             None => {
                 let own = service(module).map_or(&[][..], |(_, variables, _)| *variables);
-                keys.extend(own.iter().filter(|name| (self.is_set)(name)).map(|name| (*name).to_owned()));
+                keys.extend(own.iter().filter(|name| self.is_set(name)).map(|name| (*name).to_owned()));
             }
             Some(key) if references(key).all(|name| name.starts_with(plain::PREFIX)) => {
                 // A key in plain text belongs to the author of the entry, unless the user laid it over.
-                if (self.author)(&join(pointer, "api_key")) > author {
+                if self.author(&join(pointer, "api_key")) > author {
                     keys.push(format!("the key of `{module}` in your settings"));
                 }
             }
@@ -244,7 +278,10 @@ impl Search<'_> {
         }
         let names = entries.values().flat_map(variables);
         // What is no secret is nothing to keep from an address.
-        keys.extend(names.filter(|name| names_a_secret(name) && (self.is_set)(name)));
+        keys.extend(names.filter(|name| self.is_secret(name) && self.is_set(name)));
+        if module == "provider-azure-openai" && written.is_none() && is_managed_identity(entries) {
+            keys.push("a token of this machine's identity".to_owned());
+        }
         keys.sort();
         keys.dedup();
         keys
@@ -269,8 +306,26 @@ impl Search<'_> {
         }
     }
 
+    /// A path that leaves the working directory, as it is shown.
+    fn outside(&self, key: &str, text: &str) -> Option<String> {
+        // What has several lines or spaces around it is no path, and a pattern of commands is none.
+        if key == "matcher" || key == "command" || key == "args" || text.contains('\n') {
+            return None;
+        }
+        if leads_outside(text) {
+            return Some(text.to_owned());
+        }
+        let to = (self.surroundings.outside)(text)?;
+        Some(format!("{text} -> {}", to.display()))
+    }
+
     fn text(&mut self, module: &str, key: &str, text: &str, pointer: &str, around: &Map<String, Value>) {
-        let author = (self.author)(pointer);
+        let author = self.author(pointer);
+        // The whole text is the name of a variable that programs receive.
+        let is_passed_on = key == "pass_env" && matches!(author, Author::Named | Author::Stranger);
+        if is_passed_on && self.is_secret(text) && self.is_set(text) {
+            self.found.push(Power::Variable { module: module.to_owned(), name: text.to_owned() });
+        }
         let is_foreign = ADDRESSES.iter().any(|key| {
             let url = around.get(*key).and_then(Value::as_str);
             url.is_some_and(|url| !is_own_service(module, key, url))
@@ -279,13 +334,13 @@ impl Search<'_> {
             let is_usual = key == "api_key"
                 && !is_foreign
                 && service(module).is_some_and(|(_, variables, _)| variables.contains(&name));
-            let is_secret = names_a_secret(name);
+            let is_secret = self.is_secret(name);
             let asks = match author {
                 Author::User | Author::Own => false,
                 Author::Named => is_secret && !is_usual,
                 Author::Stranger => !is_usual,
             };
-            if asks && (self.is_set)(name) {
+            if asks && self.is_set(name) {
                 self.found.push(Power::Variable { module: module.to_owned(), name: name.to_owned() });
             }
         }
@@ -299,10 +354,69 @@ impl Search<'_> {
         } else if is_url(text) {
             let url = redact_text(text).into_owned();
             self.found.push(Power::Address { module, url, keys: Vec::new() });
-        } else if leads_outside(text) {
-            self.found.push(Power::Path { module, key: key.to_owned(), path: text.to_owned() });
+        } else if module != "hooks-approval"
+            && let Some(path) = self.outside(key, text)
+        {
+            self.found.push(Power::Path { module, key: key.to_owned(), path });
         }
     }
+}
+
+/// Words in the names of variables that hold secrets, beside those that [`names_a_secret`] judges by their place.
+const SECRET_WORDS: &[&str] = &[
+    "KEY",
+    "KEYS",
+    "TOKEN",
+    "TOKENS",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASS",
+    "PASSWD",
+    "PASSPHRASE",
+    "PWD",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "CREDS",
+    "AUTH",
+    "COOKIE",
+    "PRIVATE",
+    "PAT",
+    "DSN",
+    "JWT",
+    "BEARER",
+    "SIGNATURE",
+];
+
+/// Whether a name sounds like that of a secret. Asking once too often is better than giving a key away.
+fn sounds_secret(name: &str) -> bool {
+    let upper = name.to_uppercase();
+    // The working directory of a shell is no password.
+    let is_word = |word: &str| SECRET_WORDS.contains(&word) && !matches!(name, "PWD" | "OLDPWD");
+    names_a_secret(name)
+        || upper.split('_').any(is_word)
+        || upper.ends_with("APIKEY")
+        || upper.ends_with("TOKEN")
+}
+
+/// Whether a config of Azure asks this machine for a token.
+fn is_managed_identity(config: &Map<String, Value>) -> bool {
+    let is_on = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+    let keys = ["use_managed_identity", "use_default_credential", "managed_identity_client_id"];
+    keys.iter().any(|key| config.get(*key).is_some_and(is_on))
+}
+
+/// A program as it would be started: with the variables, the arguments and the directory that the same object sets.
+pub(super) fn program(module: &str, command: &str, entries: &Map<String, Value>) -> Power {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let env = entries.get("env").and_then(Value::as_object).into_iter().flatten();
+    let mut words: Vec<_> = env.map(|(name, value)| format!("{name}={}", text(value))).collect();
+    words.push(command.to_owned());
+    words.extend(entries.get("args").and_then(Value::as_array).into_iter().flatten().map(text));
+    if let Some(cwd) = entries.get("cwd").filter(|cwd| !cwd.is_null()) {
+        words.push(format!("(in {})", text(cwd)));
+    }
+    Power::Program { module: module.to_owned(), command: words.join(" ") }
 }
 
 type Service = (&'static str, &'static [&'static str], Option<&'static str>);
@@ -349,9 +463,19 @@ fn variables(value: &Value) -> Vec<String> {
 
 /// A value for people, short and without secrets.
 pub(super) fn shown(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => format!("`{text}`"),
-        other => amplifier_core::redact::redact(other).to_string(),
+    let (whole, shown) = match value {
+        Value::String(text) => (format!("`{text}`"), format!("`{text}`")),
+        other => (other.to_string(), amplifier_core::redact::redact(other).to_string()),
     };
-    redact_text(&text).into_owned()
+    let shown = redact_text(&shown).into_owned();
+    match shown == whole {
+        true => shown,
+        // Two values that look alike without their secrets are still two values.
+        false => format!("{shown} (sha256 {})", hex(&Sha256::digest(whole)).get(..16).unwrap_or_default()),
+    }
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

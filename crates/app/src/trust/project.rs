@@ -9,7 +9,8 @@ use ignore::WalkBuilder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::powers::{Power, shown};
+use super::powers::{Power, hex, program, shown};
+use crate::expand::references;
 use crate::settings::{Scope, Settings, SettingsError, SettingsFiles, is_for_strangers};
 
 /// Files that start programs or name servers, where they are at all.
@@ -20,38 +21,64 @@ const DIRECTORIES: [&str; 2] = [".amplifier/hooks", ".amplifier/skills"];
 const LINKS: [&str; 3] = [".amplifier", ".amplifier/hooks", ".amplifier/skills"];
 /// The most files of one directory that are looked at.
 const MOST_FILES: usize = 2_000;
-/// The most bytes of a file that count; what is longer cannot be trusted to stay the same.
+/// The most bytes of a file that are looked at.
 const MOST_BYTES: u64 = 32 << 20;
 
-/// What the project's own files ask for.
+/// The longest file that names the repository of a worktree.
+const MOST_OF_A_LINK: u64 = 4096;
+/// The most bytes of all files together that are looked at.
+const MOST_BYTES_IN_ALL: u64 = 64 << 20;
+/// What stands for a content that is too large to be looked at, and so is never trusted.
+pub(super) const UNCHECKED: &str = "too large to be checked";
+
+/// What the project's own files ask for: those of its root, and those of the directory that is worked in.
 pub(super) fn wants(root: &Path, files: &SettingsFiles) -> Result<Vec<Power>, SettingsError> {
     let mut found = Vec::new();
     for (scope, path) in files.read_from().into_iter().filter(|(scope, _)| *scope != Scope::User) {
         let Some(layer) = Settings::layer(&path, scope)? else { continue };
         settings(&layer, "", &mut found);
     }
-    for name in LINKS {
-        let path = root.join(name);
-        if let Ok(to) = path.canonicalize()
-            && path.is_symlink()
-        {
-            let (module, key) = ("project".to_owned(), name.to_owned());
-            found.push(Power::Path { module, key, path: to.display().to_string() });
+    let here = files.working_dir();
+    let directories = [Some(root), Some(here).filter(|here| *here != root)];
+    for directory in directories.into_iter().flatten() {
+        for path in LINKS.map(|name| directory.join(name)).into_iter().filter(|path| path.is_symlink()) {
+            let (module, key) = ("project".to_owned(), name_in(root, &path));
+            if let Ok(to) = path.canonicalize() {
+                found.push(Power::Path { module, key, path: to.display().to_string() });
+            }
         }
-    }
-    for name in FILES.iter().filter(|name| root.join(name).is_file()) {
-        file(root, &root.join(name), &mut found);
-    }
-    for name in DIRECTORIES.iter().filter(|name| root.join(name).is_dir()) {
-        let walk = WalkBuilder::new(root.join(name)).standard_filters(false).follow_links(true).build();
-        let paths = walk.filter_map(Result::ok).filter(|entry| entry.path().is_file());
-        for entry in paths.take(MOST_FILES) {
-            file(root, entry.path(), &mut found);
+        for path in FILES.map(|name| directory.join(name)).into_iter().filter(|path| path.is_file()) {
+            file(root, &path, &mut found);
         }
+        DIRECTORIES.iter().for_each(|name| tree(root, &directory.join(name), &mut found));
     }
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Every file below a directory, or the file itself, with what it would start.
+pub(super) fn tree(root: &Path, top: &Path, found: &mut Vec<Power>) {
+    if !top.exists() {
+        return;
+    }
+    let walk = WalkBuilder::new(top).standard_filters(false).follow_links(true).build();
+    let (mut entries, mut bytes) = (0, 0);
+    for entry in walk.filter_map(Result::ok) {
+        entries += 1;
+        bytes += entry.metadata().map_or(0, |about| if about.is_file() { about.len() } else { 0 });
+        if entries > MOST_FILES || bytes > MOST_BYTES_IN_ALL {
+            found.push(Power::File { path: name_in(root, top), sha256: UNCHECKED.to_owned() });
+            return;
+        }
+        if entry.path().is_file() {
+            file(root, entry.path(), found);
+        }
+    }
+}
+
+fn name_in(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
 
 /// The values of a settings file that only a trusted project may set.
@@ -68,11 +95,12 @@ fn settings(mapping: &Mapping, above: &str, found: &mut Vec<Power>) {
 
 /// A file with its content, and what it would start and connect to.
 fn file(root: &Path, path: &Path, found: &mut Vec<Power>) {
-    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let name = name_in(root, path);
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
     let sha256 = match read {
-        Ok(_) => Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
+        Ok(_) if u64::try_from(bytes.len()).is_ok_and(|length| length > MOST_BYTES) => UNCHECKED.to_owned(),
+        Ok(_) => hex(&Sha256::digest(&bytes)),
         Err(error) => format!("unreadable: {error}"),
     };
     found.push(Power::File { path: name.clone(), sha256 });
@@ -81,16 +109,14 @@ fn file(root: &Path, path: &Path, found: &mut Vec<Power>) {
     }
 }
 
-/// Commands and addresses anywhere in a file of hooks or servers.
+/// Commands, addresses and variables anywhere in a file of hooks or servers.
 fn programs(file: &str, value: &Value, found: &mut Vec<Power>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| programs(file, item, found)),
         Value::Object(entries) => {
             let text = |key: &str| entries.get(key).and_then(Value::as_str);
             if let Some(command) = text("command") {
-                let args = entries.get("args").and_then(Value::as_array).into_iter().flatten();
-                let words: Vec<_> = std::iter::once(command).chain(args.filter_map(Value::as_str)).collect();
-                found.push(Power::Program { module: file.to_owned(), command: words.join(" ") });
+                found.push(program(file, command, entries));
             }
             if let Some(url) = text("url").or_else(|| text("httpUrl")) {
                 let (module, url) = (file.to_owned(), shown(&Value::from(url)));
@@ -98,6 +124,10 @@ fn programs(file: &str, value: &Value, found: &mut Vec<Power>) {
             }
             entries.values().for_each(|entry| programs(file, entry, found));
         }
+        Value::String(text) => found.extend(references(text).map(|name| {
+            let (module, name) = (file.to_owned(), name.to_owned());
+            Power::Variable { module, name }
+        })),
         _ => {}
     }
 }
@@ -109,16 +139,17 @@ pub(crate) fn is_repository(directory: &Path) -> bool {
     let Ok(about) = std::fs::symlink_metadata(&git) else { return false };
     let is_real = match about.is_dir() {
         true => git.join("HEAD").is_file(),
-        // A worktree or a submodule.
-        false => about.is_file() && begins_with(&git, b"gitdir:"),
+        // A worktree or a submodule: the file names a directory that is there.
+        false => about.is_file() && leads_to_a_repository(directory, &git),
     };
     is_real && is_own(&about)
 }
 
-fn begins_with(path: &Path, words: &[u8]) -> bool {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(words.len() as u64).read_to_end(&mut bytes));
-    read.is_ok() && bytes == words
+fn leads_to_a_repository(directory: &Path, file: &Path) -> bool {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(MOST_OF_A_LINK).read_to_string(&mut text));
+    let target = text.strip_prefix("gitdir:").map(str::trim);
+    read.is_ok() && target.is_some_and(|target| directory.join(target).join("HEAD").is_file())
 }
 
 #[cfg(unix)]

@@ -8,17 +8,28 @@ use amplifier_bundle::home::Source;
 use amplifier_bundle::origin::Place;
 use amplifier_bundle::plan::PlanDraft;
 
-use super::{Author, CheckError, Power, Subject, of_plan, project};
+use amplifier_protocol::locate::join;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::powers::{Surroundings, of_plan};
+use super::{Author, CheckError, Power, Subject, project};
 use crate::choice::{Choice, Chosen};
+use crate::files::{Durability, FileError, write_atomic};
 use crate::library::Access;
+use crate::paths::SessionFolder;
 use crate::plain;
 use crate::prepare::{PlanFile, PreparedBundle};
 use crate::registry::Registry;
 use crate::settings::{Layer, Scope, SettingsError};
 use crate::shelf;
+use crate::store::StoreError;
+
+/// Keys of configs that name files with programs.
+const FILES_OF_PROGRAMS: [&str; 2] = ["hooks_dir", "config_file"];
 
 /// What was chosen asks for, and in whose name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     pub subject: Subject,
     pub wants: Vec<Power>,
@@ -54,6 +65,33 @@ impl Request {
     pub fn check(self, access: &Access) -> Result<(), CheckError> {
         access.trust.check(&self.subject, self.wants)
     }
+
+    /// What a session was opened with, as far as it needed consent.
+    pub(crate) fn of_session(folder: &SessionFolder) -> Result<Option<Self>, StoreError> {
+        let path = folder.consent();
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(FileError::at("read", &path)(error).into()),
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(|source| StoreError::Json { path, source })
+    }
+
+    /// Keeps it with a session, so that a resumed session needs the same consent.
+    pub(crate) fn keep(&self, folder: &SessionFolder) -> Result<(), FileError> {
+        let path = folder.consent();
+        if self.wants.is_empty() {
+            return match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(FileError::at("remove", &path)(error))
+                }
+                _ => Ok(()),
+            };
+        }
+        let text =
+            serde_json::to_vec_pretty(self).map_err(|error| FileError::at("write", &path)(error.into()))?;
+        write_atomic(&path, &text, Durability::Synced)
+    }
 }
 
 /// Who wrote the local files of a bundle that was chosen so.
@@ -77,7 +115,7 @@ fn author(choice: &Choice, access: &Access) -> Author {
 }
 
 fn of_file(file: &PlanFile, access: &Access) -> Vec<Power> {
-    of_plan(file.value(), &|_| Author::Named, &|name| is_set(access, name))
+    powers(file.value(), &|_| Author::Named, access)
 }
 
 fn of_draft(draft: &PlanDraft, local: Author, access: &Access) -> Vec<Power> {
@@ -103,12 +141,58 @@ fn of_draft(draft: &PlanDraft, local: Author, access: &Access) -> Vec<Power> {
         Some(place) => by_file(&place.file.path),
         None => local,
     };
-    of_plan(&draft.to_json(), &author, &|name| is_set(access, name))
+    let plan = draft.to_json();
+    let mut wants = powers(&plan, &author, access);
+    files(&plan, "", &author, access, &mut wants);
+    wants.sort();
+    wants.dedup();
+    wants
 }
 
-/// Whether a variable has a value that could be sent anywhere. A key that its plan holds in plain text is the plan's own.
-fn is_set(access: &Access, name: &str) -> bool {
-    !name.starts_with(plain::PREFIX) && access.environment.get(name).is_some_and(|value| !value.is_empty())
+fn powers(plan: &Value, author: &dyn Fn(&str) -> Author, access: &Access) -> Vec<Power> {
+    // A key that its plan holds in plain text is the plan's own.
+    let variable = |name: &str| {
+        let value = access.environment.get(name).filter(|_| !name.starts_with(plain::PREFIX));
+        value.filter(|value| !value.is_empty())
+    };
+    let base = project::real(&access.base);
+    let outside = |text: &str| {
+        let real = base.join(text).canonicalize().ok()?;
+        (!real.starts_with(&base)).then_some(real)
+    };
+    of_plan(plan, &Surroundings { author, variable: &variable, outside: &outside })
+}
+
+/// The files of hooks and servers that a stranger's plan names, with their content.
+fn files(
+    value: &Value,
+    pointer: &str,
+    author: &dyn Fn(&str) -> Author,
+    access: &Access,
+    found: &mut Vec<Power>,
+) {
+    match value {
+        Value::Object(entries) => {
+            for (key, entry) in entries {
+                let below = join(pointer, key);
+                match entry {
+                    Value::String(text)
+                        if FILES_OF_PROGRAMS.contains(&key.as_str())
+                            && author(&below) == Author::Stranger =>
+                    {
+                        project::tree(&access.base, &access.base.join(text), found);
+                    }
+                    _ => files(entry, &below, author, access, found),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                files(item, &join(pointer, &at.to_string()), author, access, found);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn plan_subject(file: &PlanFile) -> Subject {

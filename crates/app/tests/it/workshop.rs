@@ -117,6 +117,7 @@ impl Workshop {
             resolver: None,
             lock: None,
             origin: None,
+            request: None,
             cancel: amplifier_app::CancelToken::new(),
         }
     }

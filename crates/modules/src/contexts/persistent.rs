@@ -28,6 +28,7 @@ mod transcript;
 use super::events::{SetMessagesIgnored, ToolResultClipped, with_events};
 use super::window::{Window, WindowConfig};
 use crate::table::BuiltIn;
+use crate::workspace::{CAPABILITY as TRUST, Workspace};
 use transcript::{Line, Loaded, Sync, Transcript, TranscriptError};
 
 const ID: ModuleId = ModuleId::fixed("context-persistent");
@@ -257,6 +258,7 @@ impl BuiltIn for Persistent {
             .uses(KEYS_CAPABILITY)
             .uses("session.dir")
             .uses("session.working_dir")
+            .uses(TRUST)
     }
 }
 
@@ -270,6 +272,10 @@ fn path(config: &Config, coordinator: &Coordinator) -> Result<PathBuf, String> {
     let id = coordinator.session_id().as_str();
     if let Some(path) = &config.transcript_path {
         let path = working_dir.map_or_else(|| path.clone(), |dir| dir.join(path));
+        if let Some(real) = Workspace::of(coordinator).leads_out(&path) {
+            let (path, real) = (path.display(), real.display());
+            return Err(format!("`{path}` leads to `{real}`, out of a directory that is not trusted"));
+        }
         return match path.is_absolute() {
             true => Ok(path),
             false => Err(format!(

@@ -32,6 +32,7 @@ use self::memory::{Expected, Grant, Memory};
 use self::rules::{Action, Call, Defaults, Rule};
 use super::place;
 use crate::table::BuiltIn;
+use crate::workspace;
 
 /// How long a question waits unless the plan says otherwise, in seconds.
 const PATIENCE: f64 = 300.0;
@@ -248,6 +249,15 @@ impl Module for Approval {
             }
             _ => None,
         };
+        let workspace = workspace::Workspace::of(&cx.coordinator);
+        let remember_file = remember_file.filter(|file| {
+            let is_own = !workspace.is_untrusted(file);
+            if !is_own {
+                let file = file.display();
+                cx.warn(format!("answers of `{file}` are not used or kept: its directory is not trusted"));
+            }
+            is_own
+        });
         let memory = Memory::open(remember_file.clone()).await.map_err(|error| place::refused(cx, error))?;
         let priority = config.priority;
         let gate = Arc::new(Gate { config, coordinator: cx.coordinator.clone(), memory, remember_file });
@@ -267,5 +277,6 @@ impl BuiltIn for Approval {
             .uses(KEYS_CAPABILITY)
             .uses("session.working_dir")
             .uses("user.home_dir")
+            .uses(workspace::CAPABILITY)
     }
 }

@@ -35,6 +35,7 @@ pub use self::store::{About, BackupError, Backups, Entry, Kept, Limits};
 use self::transcript::Messages;
 use super::place;
 use crate::table::BuiltIn;
+use crate::workspace;
 
 /// How long the conversation may take to be read; the context that asks may be busy with the very thing.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -312,6 +313,7 @@ impl BuiltIn for Backup {
             .config::<Config>()
             .uses("session.working_dir")
             .uses("user.home_dir")
+            .uses(workspace::CAPABILITY)
             .uses(KEYS_CAPABILITY)
     }
 }

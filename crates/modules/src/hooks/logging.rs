@@ -33,6 +33,7 @@ use super::place;
 use super::redaction::{RULES_CAPABILITY, Redactor};
 use super::wildcard::{fits, fits_any};
 use crate::table::BuiltIn;
+use crate::workspace;
 
 /// Under this name the application takes out the keys that it knows.
 const KEYS_CAPABILITY: &str = "secrets.hide_event";
@@ -221,6 +222,7 @@ impl BuiltIn for Logging {
             .config::<Config>()
             .uses("session.working_dir")
             .uses("user.home_dir")
+            .uses(workspace::CAPABILITY)
             .uses("redaction.rules")
             .uses("secrets.hide_event")
     }

@@ -8,6 +8,8 @@ use amplifier_core::contracts::Mounted;
 use amplifier_core::coordinator::Coordinator;
 use amplifier_core::loader::{LoadError, MountCx};
 
+use crate::workspace::Workspace;
+
 /// Declines the mount when these paths need a working folder and the session has none.
 pub(super) fn homeless(paths: &[&str], cx: &MountCx) -> Option<Mounted> {
     let relative = paths.iter().find(|path| !path.starts_with('~') && !Path::new(path).is_absolute())?;
@@ -36,7 +38,16 @@ pub(super) fn resolve(text: &str, cx: &MountCx) -> Result<PathBuf, LoadError> {
         None => path,
     };
     if path.is_absolute() {
-        return Ok(path);
+        return match Workspace::of(coordinator).leads_out(&path) {
+            None => Ok(path),
+            Some(real) => {
+                let real = real.display();
+                Err(refused(
+                    cx,
+                    format!("`{text}` leads to `{real}`, out of a directory that is not trusted"),
+                ))
+            }
+        };
     }
     Err(refused(
         cx,
@@ -50,7 +61,7 @@ pub(super) fn working_dir(coordinator: &Coordinator) -> Option<PathBuf> {
 }
 
 /// The path with links followed; what does not exist yet hangs below the nearest folder that does.
-pub(super) fn real_path(path: &Path) -> PathBuf {
+pub(crate) fn real_path(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
             return if rest.as_os_str().is_empty() { real } else { real.join(rest) };

@@ -31,6 +31,7 @@ use self::handler::{Handler, Work};
 use self::run::Program;
 use super::place;
 use crate::table::BuiltIn;
+use crate::workspace::{CAPABILITY, Workspace};
 
 /// The longest a command may be given, in seconds.
 const LONGEST: f64 = 600.0;
@@ -62,7 +63,8 @@ impl Module for Shell {
         }
         if config.load_files {
             let hooks_dir = place::resolve(&config.hooks_dir, cx)?;
-            let found = tokio::task::spawn_blocking(move || file::read_all(&hooks_dir)).await;
+            let workspace = Workspace::of(&cx.coordinator);
+            let found = tokio::task::spawn_blocking(move || file::read_all(&hooks_dir, &workspace)).await;
             let found = found.map_err(|error| place::refused(cx, error.to_string()))?;
             found.warnings.into_iter().for_each(|warning| cx.warn(warning));
             for (file_folder, command) in found.commands {
@@ -83,6 +85,7 @@ impl BuiltIn for Shell {
         .config::<Config>()
         .uses("session.working_dir")
         .uses("user.home_dir")
+        .uses(CAPABILITY)
     }
 }
 

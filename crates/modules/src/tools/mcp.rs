@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::table::BuiltIn;
+use crate::workspace;
 
 mod config;
 mod content;
@@ -125,6 +126,7 @@ impl BuiltIn for McpModule {
         .emits::<ServerOutput>()
         .uses("session.working_dir")
         .uses("user.home_dir")
+        .uses(workspace::CAPABILITY)
     }
 }
 

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::reminder::Voice;
 use crate::table::BuiltIn;
+use crate::workspace::{CAPABILITY, Workspace};
 
 mod events;
 mod find;
@@ -177,6 +178,7 @@ impl BuiltIn for Skills {
         .emits::<SkillUnloaded>()
         .uses("session.working_dir")
         .uses("user.home_dir")
+        .uses(CAPABILITY)
     }
 }
 
@@ -204,5 +206,13 @@ fn roots(config: &Config, cx: &MountCx) -> Vec<PathBuf> {
         }
     }
     roots.extend(session.map(|session| session.join(USUAL)));
+    let workspace = Workspace::of(&cx.coordinator);
+    roots.retain(|root| {
+        let is_left_out = root.exists() && workspace.is_untrusted(root);
+        if is_left_out {
+            cx.warn(format!("skills of `{}` are not used: the directory is not trusted", root.display()));
+        }
+        !is_left_out
+    });
     roots
 }

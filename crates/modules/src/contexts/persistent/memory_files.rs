@@ -9,6 +9,7 @@ use amplifier_protocol::message::{Message, Messages, Role};
 use serde_json::Value;
 
 use crate::contexts::window::estimate::tokens;
+use crate::workspace::Workspace;
 
 /// The value of `source` in the notes of such a message.
 const SOURCE: &str = "memory-file";
@@ -22,9 +23,17 @@ pub(super) fn is_memory(message: &Message) -> bool {
 /// must fit into `most_tokens`.
 pub(super) async fn read(files: &[PathBuf], most_tokens: u64, cx: &MountCx) -> Result<Messages, String> {
     let working_dir = cx.coordinator.capability_text("session.working_dir").map(PathBuf::from);
+    let workspace = Workspace::of(&cx.coordinator);
     let (mut messages, mut sizes) = (Messages::new(), Vec::new());
     for file in files {
         let path = working_dir.as_deref().map_or_else(|| file.clone(), |dir| dir.join(file));
+        if let Some(real) = workspace.leads_out(&path) {
+            let (file, real) = (file.display(), real.display());
+            cx.warn(format!(
+                "memory file `{file}` is left out: it leads to `{real}`, out of a directory that is not trusted"
+            ));
+            continue;
+        }
         // A file that cannot fit is not read at all.
         let most_bytes = most_tokens.saturating_mul(8);
         let message = match read_one(path.clone(), most_bytes).await {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::config::{Command, NAMES, OnFailure, USUAL};
+use crate::workspace::Workspace;
 
 const NAME: &str = "hooks.json";
 /// More folders or a larger file are a mistake.
@@ -48,7 +49,8 @@ struct Item {
 }
 
 /// Reads the folder's own file and those of its folders. What cannot be read is a warning that names it.
-pub(super) fn read_all(folder: &Path) -> Found {
+/// Those of a directory that is not trusted are left out.
+pub(super) fn read_all(folder: &Path, workspace: &Workspace) -> Found {
     let mut found = Found::default();
     let mut folders = vec![folder.to_owned()];
     if let Ok(entries) = std::fs::read_dir(folder) {
@@ -59,6 +61,14 @@ pub(super) fn read_all(folder: &Path) -> Found {
         folders.extend(inner);
     }
     for folder in folders {
+        let file = folder.join(NAME);
+        if workspace.is_untrusted(&file) {
+            if file.exists() {
+                let file = file.display();
+                found.warnings.push(format!("`{file}` is not used: its directory is not trusted"));
+            }
+            continue;
+        }
         if let Err(error) = read(&folder, &mut found) {
             found.warnings.push(format!("`{}` cannot be read: {error}", folder.join(NAME).display()));
         }
@@ -129,12 +139,12 @@ mod tests {
         );
         write("c", "{bad");
         write("d", &hook("NoSuchEvent", r#"{"command": "x"}"#));
-        let found = read_all(temp.path());
+        let found = read_all(temp.path(), &Workspace::default());
         let texts = found.commands.iter().map(|(_, one)| one.command.as_ref().or(one.prompt.as_ref()));
         let texts: Vec<_> = texts.map(|text| text.unwrap().as_str()).collect();
         assert_eq!(texts, ["one", "two", "ok?", "three"]);
         assert_eq!(found.warnings.len(), 3, "{:?}", found.warnings);
         assert!(found.warnings[0].contains("`http`") && found.warnings[2].contains("NoSuchEvent"));
-        assert_eq!(read_all(&temp.path().join("nowhere")).commands.len(), 0);
+        assert_eq!(read_all(&temp.path().join("nowhere"), &Workspace::default()).commands.len(), 0);
     }
 }

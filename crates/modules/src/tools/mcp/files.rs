@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::config::{Config, Entry, ProjectFiles, Settings};
 use crate::environment;
+use crate::workspace::Workspace;
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 1024 * 1024;
@@ -77,6 +78,11 @@ enum Wanted {
 
 /// The servers of one file. A file that cannot be used is a warning.
 async fn read(path: &Path, wanted: Wanted, cx: &MountCx) -> BTreeMap<String, Result<Entry, String>> {
+    let is_there = tokio::fs::try_exists(path).await.unwrap_or(false);
+    if is_there && Workspace::of(&cx.coordinator).is_untrusted(path) {
+        cx.warn(format!("servers of `{}` are not started: its directory is not trusted", path.display()));
+        return BTreeMap::new();
+    }
     let size = tokio::fs::metadata(path).await.map(|metadata| metadata.len());
     let text = match size {
         Ok(size) if size > MOST_BYTES => Err(format!("it has more than {MOST_BYTES} bytes")),
