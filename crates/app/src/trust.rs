@@ -233,6 +233,41 @@ impl Trust {
         })
     }
 
+    /// What the files of a project ask for.
+    pub(crate) fn wanted(files: &SettingsFiles) -> Result<Vec<Power>, SettingsError> {
+        files.root().map_or_else(|| Ok(Vec::new()), |root| project::wants(&project::real(root), files))
+    }
+
+    /// Trusts what the user changed in the settings of the project by a command. A project that asked for something the user
+    /// never agreed to stays untrusted.
+    pub(crate) fn record_changes(files: &SettingsFiles, before: &[Power]) -> Result<(), SettingsError> {
+        let Some(root) = files.root().map(project::real) else { return Ok(()) };
+        let wants = project::wants(&root, files)?;
+        if wants.iter().all(|want| before.contains(want)) {
+            return Ok(());
+        }
+        let subject = Subject::Directory(root);
+        change(files.trust(), |answers| {
+            let known = answers.iter().position(|known| known.subject == subject);
+            let known = known.and_then(|at| answers.get_mut(at));
+            let granted = match &known {
+                Some(known) if known.answer == Answer::Trusted => known.powers.as_slice(),
+                _ => &[],
+            };
+            if !before.iter().all(|power| power.is_in(granted)) {
+                return;
+            }
+            let added = wants.into_iter().filter(|power| !before.contains(power));
+            match known {
+                Some(known) => {
+                    known.answer = Answer::Trusted;
+                    known.powers.extend(added);
+                }
+                None => answers.push(Consent { subject, answer: Answer::Trusted, powers: added.collect() }),
+            }
+        })
+    }
+
     /// Everything that the user said, by subject.
     pub fn list(home: &Home) -> Result<Vec<Consent>, SettingsError> {
         let by_subject: BTreeMap<_, _> = read(&home.trust())?

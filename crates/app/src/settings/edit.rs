@@ -17,6 +17,7 @@ use super::files::{Scope, SettingsFiles};
 use super::known::{self, KEYS, OVERRIDE_KEYS, Shape};
 use super::splice::{self, Lines, Refusal};
 use super::{MOST_BYTES, text};
+use crate::trust::{Power, Trust};
 
 /// What a change did.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,8 @@ pub struct Edited {
 pub struct Editor {
     file: PathBuf,
     scope: Scope,
+    /// The files of the project, where this is one of them: what the user writes there by a command is trusted.
+    project: Option<SettingsFiles>,
 }
 
 /// What may stand at a path.
@@ -43,12 +46,13 @@ enum Fits {
 
 impl Editor {
     pub fn new(file: impl Into<PathBuf>) -> Self {
-        Self { file: file.into(), scope: Scope::User }
+        Self { file: file.into(), scope: Scope::User, project: None }
     }
 
     /// The file of a scope.
     pub fn of(files: &SettingsFiles, scope: Scope) -> Result<Self, SettingsError> {
-        Ok(Self { scope, ..Self::new(files.path(scope)?) })
+        let project = (scope != Scope::User).then(|| files.clone());
+        Ok(Self { file: files.path(scope)?, scope, project })
     }
 
     pub fn file(&self) -> &Path {
@@ -206,13 +210,24 @@ impl Editor {
     /// otherwise.
     pub fn replace(&self, old: &str, new: &str) -> Result<(), SettingsError> {
         check_text(&self.file, new)?;
+        let wanted = self.wanted()?;
         let changed = text::change(&self.file, MOST_BYTES, |now| {
             if now.unwrap_or_default() != old {
                 return Err(SettingsError::Changed { file: self.file.clone() });
             }
             Ok((Some(new.to_owned()), ()))
         });
-        changed.map_err(|error| error.of(self.scope))
+        changed.map_err(|error| error.of(self.scope))?;
+        self.trust_changes(&wanted)
+    }
+
+    /// What the project asked for before a change.
+    fn wanted(&self) -> Result<Vec<Power>, SettingsError> {
+        self.project.as_ref().map_or_else(|| Ok(Vec::new()), Trust::wanted)
+    }
+
+    fn trust_changes(&self, wanted: &[Power]) -> Result<(), SettingsError> {
+        self.project.as_ref().map_or(Ok(()), |files| Trust::record_changes(files, wanted))
     }
 
     /// The text as it stands; empty when there is no file.
@@ -229,6 +244,7 @@ impl Editor {
             &mut Value,
         ) -> Result<(Option<Value>, Option<Value>), Refusal>,
     ) -> Result<Edited, SettingsError> {
+        let wanted = self.wanted()?;
         let changed = text::change(&self.file, MOST_BYTES, |old| {
             let old = old.unwrap_or_default();
             let (mark, body) = match old.strip_prefix('\u{feff}') {
@@ -254,7 +270,9 @@ impl Editor {
             }
             Ok((Some(format!("{mark}{new}")), edited))
         });
-        changed.map_err(|error| error.of(self.scope))
+        let edited = changed.map_err(|error| error.of(self.scope))?;
+        self.trust_changes(&wanted)?;
+        Ok(edited)
     }
 }
 

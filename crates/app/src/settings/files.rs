@@ -66,6 +66,7 @@ pub struct SettingsFiles {
     project: Option<PathBuf>,
     root: Option<PathBuf>,
     pub(super) working_dir: PathBuf,
+    trust: PathBuf,
 }
 
 impl SettingsFiles {
@@ -86,12 +87,17 @@ impl SettingsFiles {
         let project = nearest.or_else(|| (!is_own(top)).then_some(top));
         let project = project.map(Path::to_path_buf);
         let root = project.clone().or_else(|| (!is_own(&here)).then(|| here.clone()));
-        Self { user: home.settings(), project, root, working_dir: here.clone() }
+        Self { user: home.settings(), project, root, working_dir: here.clone(), trust: home.trust() }
     }
 
     /// The directory that is trusted or not: the project, else the working directory. `None` in the user's own home directory.
     pub fn root(&self) -> Option<&Path> {
         self.root.as_deref()
+    }
+
+    /// The file that says which projects are trusted.
+    pub(crate) fn trust(&self) -> &Path {
+        &self.trust
     }
 
     /// The folder of the project; nothing where the working folder is in none and stands for itself.

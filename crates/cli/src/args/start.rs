@@ -40,7 +40,7 @@ pub struct StartArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub approve: Option<Approve>,
 
-    /// Trust the project and what is run for this command, without asking and without remembering it.
+    /// Trust the project and everything that this command runs, this time only.
     #[arg(long)]
     pub trust: bool,
 

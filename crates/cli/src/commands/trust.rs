@@ -64,6 +64,13 @@ fn trust(subject: &TrustSubject, home: Option<PathBuf>) -> Result<Exit, Exit> {
         }
     };
     let Request { subject, wants } = request;
+    if !wants.is_empty() && question::is_somebody_there() {
+        let untrusted = Untrusted { subject, missing: wants.clone(), wants, was_trusted: Before::Unknown };
+        return Ok(match ask(&untrusted, &access)? {
+            Answer::Trusted => Exit::Success,
+            Answer::Refused => Exit::Refused,
+        });
+    }
     render::out(&format!("trusted: {subject}"));
     match wants.is_empty() {
         true => render::out("  it asks for nothing now; you will be asked again when that changes"),
@@ -212,21 +219,17 @@ pub fn tell_left_out(access: &Access) {
     let more = names.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let names: Vec<_> = names.into_iter().take(MOST_NAMED).collect();
-    Remark::warning(format!(
-        "`{}` is not trusted, so its {}{more} are not used",
-        root.display(),
-        names.join(", ")
-    ))
-    .hint(format!("run `amplifier trust {}` to see what they do and use them", quoted(root)))
-    .tell();
+    Remark::warning(format!("`{}` is not trusted; ignoring its {}{more}", root.display(), names.join(", ")))
+        .hint(format!("run `amplifier trust {}` to review and allow them", quoted(root)))
+        .tell();
 }
 
 /// Asks the user, and remembers the answer.
 pub fn ask(untrusted: &Untrusted, access: &Access) -> Result<Answer, Exit> {
     let Untrusted { subject, missing, wants, was_trusted } = untrusted;
     let changed =
-        if *was_trusted == Before::Trusted { "changed and now" } else { "wants more than text: it" };
-    render::ask(&format!("The {subject} {changed}"));
+        if *was_trusted == Before::Trusted { "has changed. It now" } else { "asks for your trust. It" };
+    render::ask(&format!("The {subject} {changed}:"));
     missing.iter().for_each(|power| render::ask(&format!("  {power}")));
     let failed = |error: std::io::Error| {
         render::error(&error, None);

@@ -66,6 +66,7 @@ fn a_session_of_the_demo_goes_on_with_a_model_as_soon_as_there_is_one() {
     let still = with(&desk, &[], &["continue", "now"]);
     assert!(still.code == 0 && still.stderr.contains("no model is connected"), "{}", still.seen());
     desk.file(".amplifier/settings.yaml", "config:\n  providers:\n  - module: provider-mock\n");
+    assert_eq!(desk.amplifier(&["trust"]).code, 0);
     let told = "note: the demo answered so far; `provider-mock` is asked from here on";
     for (prompt, is_told) in [("again", true), ("and again", false)] {
         let ran = with(&desk, &[], &["continue", prompt]);

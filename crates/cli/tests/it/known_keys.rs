@@ -114,7 +114,8 @@ fn a_command_that_is_allowed_always_is_kept_without_known_keys_and_known_again()
         ("HOUSE_KEY", OTHER),
     ];
     for answer in ["a\r", ""] {
-        let mut terminal = Terminal::open_with(&desk, &["--plan", "plan.json"], chat::WIDE, &variables);
+        let mut terminal =
+            Terminal::open_with(&desk, &["--plan", "plan.json", "--trust"], chat::WIDE, &variables);
         terminal.prompt();
         terminal.types("go\r");
         if !answer.is_empty() {

@@ -199,7 +199,7 @@ fn a_plan_without_a_provider_that_works_says_why() {
 fn a_reference_to_a_secret_is_never_written_down() {
     let desk = Desk::new();
     desk.plan("a.json", &plan(json!({"responses": ["the key is set"], "api_key": "${MY_KEY}"})));
-    let mut command = desk.command(&["run", "--plan", "a.json", "hi"]);
+    let mut command = desk.command(&["run", "--plan", "a.json", "--trust", "hi"]);
     let output = command.env("MY_KEY", "hunter2-very-secret").output().unwrap();
     assert!(output.status.success());
     let folder = desk.sessions().pop().unwrap();

@@ -25,7 +25,7 @@ fn asks(base_url: &str) -> Value {
 }
 
 fn run(desk: &Desk, args: &[&str]) -> Ran {
-    let ran = with(desk, &[("SMOL_KEY", KEY)], &[&["run"], args].concat());
+    let ran = with(desk, &[("SMOL_KEY", KEY)], &[&["run", "--trust"], args].concat());
     assert!(!ran.seen().contains(KEY), "{}", ran.seen());
     ran
 }
@@ -152,6 +152,7 @@ fn a_provider_of_the_settings_is_tried_by_its_name_there() {
     desk.file(".amplifier/settings.yaml", json!({"config": {"providers": entry}}).to_string());
     let ran = run(&desk, &["hi"]);
     tells(&ran, 1, &["error: `mine` at http://", "`amplifier provider test mine` tries it"]);
+    assert_eq!(desk.amplifier(&["trust"]).code, 0);
     let tried = with(&desk, &[("SMOL_KEY", KEY)], &["provider", "test", "mine"]);
     tells(&tried, 1, &["Connection refused"]);
 }
@@ -198,7 +199,7 @@ fn the_chat_tells_the_same_with_what_can_be_done_there() {
     let mut small = says("x");
     small["session"]["context"] = json!({"module": "context-simple", "config": {"max_tokens": 50}});
     desk.plan("a.json", &asks(&place)).plan("small.json", &small);
-    let mut child = desk.command(&["chat", "--plan", "a.json"]);
+    let mut child = desk.command(&["chat", "--plan", "a.json", "--trust"]);
     let mut child = child.env("SMOL_KEY", KEY).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"hi\n").unwrap();
     // The chat breaks its lines where the page ends.

@@ -45,11 +45,7 @@ fn a_bundle_that_a_project_chooses_does_nothing_before_it_is_trusted() {
     desk.file(".amplifier/settings.yaml", "bundle: {active: ./b}\n");
     for args in [&["run", "hi"][..], &["run", "hi", "--output", "json"], &["plan", "show"], &["tool", "list"]]
     {
-        has(
-            &with_key(&desk, args),
-            0,
-            &["is not trusted, so its `bundle.active` are not used", "amplifier trust"],
-        );
+        has(&with_key(&desk, args), 0, &["is not trusted; ignoring its `bundle.active`", "amplifier trust"]);
     }
     assert_eq!((marks(&desk), server.asked().len()), (vec![], 0));
     let trusted = with_key(&desk, &["trust"]);
@@ -82,7 +78,7 @@ fn a_trusted_project_is_asked_about_again_when_it_changes() {
     assert!(!desk.work().join("mark-other").exists());
     desk.file("b/bundle.md", text);
     desk.file(".amplifier/settings.yaml", "bundle: {active: ./b}\nsources: {modules: {tool-x: ./x}}\n");
-    has(&with_key(&desk, &["run", "hi"]), 0, &["`bundle.active`, `sources.modules.tool-x` are not used"]);
+    has(&with_key(&desk, &["run", "hi"]), 0, &["ignoring its `bundle.active`, `sources.modules.tool-x`"]);
     assert_eq!(with_key(&desk, &["trust", "remove"]).code, 0);
     has(&with_key(&desk, &["run", "hi"]), 0, &["is not trusted"]);
 }
@@ -100,7 +96,7 @@ fn settings_of_a_project_that_ask_for_care_are_used_and_others_are_not() {
         ),
     );
     let shown = with_key(&desk, &["config", "show", "--output", "json"]);
-    has(&shown, 0, &["`prefer`", "`config.providers`", "are not used"]);
+    has(&shown, 0, &["`prefer`", "`config.providers`", "ignoring its"]);
     let shown = with_key(&desk, &["config", "get", "limits.max_tokens"]);
     assert_eq!(shown.stdout.trim(), "5", "{}", shown.seen());
     assert_eq!(with_key(&desk, &["config", "get", "prefer"]).stdout.trim(), "native");
@@ -212,7 +208,7 @@ fn hooks_of_a_project_are_not_run_by_the_plan_of_the_user() {
     desk.file(".amplifier/hooks/hooks.json", hooks.to_string());
     let plan = desk.home().join("a.json").display().to_string();
     let run = || with_key(&desk, &["run", "--plan", &plan, "hi"]);
-    has(&run(), 0, &["`.amplifier/hooks/hooks.json` are not used"]);
+    has(&run(), 0, &["ignoring its `.amplifier/hooks/hooks.json`"]);
     assert_eq!(marks(&desk), [""; 0]);
     assert_eq!(with_key(&desk, &["trust"]).code, 0);
     assert_eq!(run().code, 0);
@@ -230,7 +226,7 @@ fn a_directory_above_or_below_is_not_trusted_by_accident() {
     assert_eq!(with_key(&desk, &["config", "get", "prefer"]).stdout.trim(), "source");
     let below = desk.work().join("vendored");
     let ran = with_key(&desk, &["--cwd", below.to_str().unwrap(), "run", "hi"]);
-    has(&ran, 0, &["is not trusted, so its `bundle.active` are not used"]);
+    has(&ran, 0, &["is not trusted; ignoring its `bundle.active`"]);
     assert_eq!((marks(&desk), server.asked().len()), (vec![], 0));
     // The root is said, not meant.
     desk.file("src/a", "");
@@ -300,4 +296,17 @@ fn a_script_of_a_project_hook_is_part_of_what_is_trusted() {
     assert_eq!(desk.amplifier(&["config", "path"]).stderr, "");
     write_program(&desk.work().join(".amplifier/hooks/check.sh"), "#!/bin/sh\nfalse\n");
     has(&desk.amplifier(&["plan", "show"]), 0, &["is not trusted", "`.amplifier/hooks/check.sh`"]);
+}
+
+#[test]
+fn settings_that_the_user_writes_by_a_command_are_trusted_and_no_others() {
+    let desk = Desk::new();
+    let set = |key: &str, value: &str| desk.amplifier(&["config", "set", key, value, "--project"]);
+    assert_eq!(set("prefer", "source").code, 0);
+    let ran = desk.amplifier(&["config", "get", "prefer"]);
+    assert_eq!((ran.stdout.trim(), ran.stderr.as_str()), ("source", ""));
+    // What others wrote into the same file is still theirs.
+    desk.file(".amplifier/settings.yaml", "prefer: source\nsources: {modules: {tool-x: ./x}}\n");
+    assert_eq!(set("bundle.active", "minimal").code, 0);
+    has(&desk.amplifier(&["config", "get", "prefer"]), 0, &["is not trusted", "`sources.modules.tool-x`"]);
 }
