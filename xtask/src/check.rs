@@ -4,6 +4,7 @@
 mod architecture;
 mod arrows;
 mod code;
+mod security;
 mod sources;
 
 use std::fmt;
@@ -40,6 +41,11 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome, TaskError> {
     let mut findings = arrows::check(&manifests);
     findings.extend(sources::check(&files));
     findings.extend(architecture::check(&architecture, |path| workspace.root.join(path).is_file()));
+    let has_test = |name: &str| {
+        let function = format!("fn {name}(");
+        files.iter().any(|file| file.text.contains(&function))
+    };
+    findings.extend(security::check(&read(&workspace.root.join("docs/security.md"))?, has_test));
     findings.sort_by(|a, b| a.place.cmp(&b.place));
     for finding in &findings {
         say(&finding.to_string())?;

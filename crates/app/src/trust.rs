@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::paths::Home;
 use crate::settings::{SettingsError, SettingsFiles, change_file, read_file};
 
+mod permissions;
 mod powers;
 mod project;
 mod source;

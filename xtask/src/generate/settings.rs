@@ -122,8 +122,9 @@ on the entry. Under a `bundle.lock` a source that the lock does not have is refu
 A mount plan that is given as a file stays as it is written. It gets the providers of the settings when it names none, and
 their limits.
 
-Project files can be anybody's. `approve` in one can only be stricter than your own; look at the others before you run
-anything in a project you do not know.
+Anyone may have written the files of a project. Until you trust the project (`amplifier trust`), they can ask for more care,
+and nothing else in them counts: `approve` and `limits` when they are stricter than yours, `ui`. See
+[what is trusted when](../security.md).
 
 ## Keys of model services
 

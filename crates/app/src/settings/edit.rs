@@ -51,8 +51,16 @@ impl Editor {
 
     /// The file of a scope.
     pub fn of(files: &SettingsFiles, scope: Scope) -> Result<Self, SettingsError> {
+        let file = files.path(scope)?;
         let project = (scope != Scope::User).then(|| files.clone());
-        Ok(Self { file: files.path(scope)?, scope, project })
+        // A link of a project must not lead to the user's own files.
+        if let Some(root) = files.root().filter(|_| scope != Scope::User)
+            && let (Ok(target), Ok(root)) = (file.canonicalize(), root.canonicalize())
+            && !target.starts_with(root)
+        {
+            return Err(SettingsError::Link { file, target });
+        }
+        Ok(Self { file, scope, project })
     }
 
     pub fn file(&self) -> &Path {

@@ -58,6 +58,8 @@ pub enum SettingsError {
     OtherFile { name: String, scope: Scope, place: Place },
     #[error("`{}` was changed by somebody else meanwhile", file.display())]
     Changed { file: PathBuf },
+    #[error("`{}` is a link to `{}`, which is outside the project", file.display(), target.display())]
+    Link { file: PathBuf, target: PathBuf },
     /// What the user trusts cannot be looked up.
     #[error("`{}` cannot be read: {message}", path.display())]
     Trust { path: PathBuf, message: String },
@@ -98,6 +100,9 @@ impl SettingsError {
             Self::NoProvider { .. } => "`amplifier provider list` shows the configured ones first",
             Self::Trust { path, .. } => {
                 return Some(format!("remove `{}` to be asked again", path.display()));
+            }
+            Self::Link { target, .. } => {
+                return Some(format!("remove the link, or change `{}` itself", target.display()));
             }
             Self::Busy { .. } => "wait for the other process, or end it",
             Self::File(error) | Self::Project(error) if error.cure() == Some(NO_ROOM) => NO_ROOM,

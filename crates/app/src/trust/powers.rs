@@ -6,12 +6,14 @@ use std::fmt;
 use std::path::PathBuf;
 
 use amplifier_core::redact::{names_a_secret, redact_text};
+use amplifier_modules::table::ALIASES;
 use amplifier_protocol::locate::join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use url::Url;
 
+use super::permissions::loosens;
 use super::project::UNCHECKED;
 use crate::expand::references;
 use crate::plain;
@@ -83,32 +85,6 @@ pub enum Author {
     User,
 }
 
-/// A key of a built-in module that starts programs or loosens what the user would be asked about.
-const SENSITIVE: &[(&str, &[&str])] = &[
-    (
-        "tool-bash",
-        &[
-            "require_approval",
-            "safety_profile",
-            "allowed_commands",
-            "safety_overrides",
-            "sandbox_required",
-            "sandbox",
-            "env",
-            "pass_env",
-        ],
-    ),
-    ("tool-filesystem", &["require_read_before_write", "require_approval"]),
-    ("tool-apply-patch", &["require_approval"]),
-    (
-        "tool-mcp",
-        &["project_files", "trust_annotations", "pass_env", "user_file", "config_file", "server_log_dir"],
-    ),
-    ("tool-web", &["allow_private", "private_hosts"]),
-    ("hooks-approval", &["rules", "auto_approve", "default_action", "reads", "policy_driven_only"]),
-    ("hooks-shell", &["hooks_dir", "load_files", "pass_env"]),
-];
-
 /// Keys whose texts are words, whatever they look like.
 const WORDS: &[&str] = &["responses", "instruction", "description", "prompt", "text", "system_prompt"];
 
@@ -167,6 +143,19 @@ impl Search<'_> {
         (self.surroundings.author)(pointer)
     }
 
+    /// Whether a stranger wrote a value or a part of it.
+    fn is_strangers(&self, value: &Value, pointer: &str) -> bool {
+        let below = |key: &str, value: &Value| self.is_strangers(value, &join(pointer, key));
+        self.author(pointer) == Author::Stranger
+            || match value {
+                Value::Array(items) => {
+                    items.iter().enumerate().any(|(at, item)| below(&at.to_string(), item))
+                }
+                Value::Object(entries) => entries.iter().any(|(key, entry)| below(key, entry)),
+                _ => false,
+            }
+    }
+
     fn is_set(&self, name: &str) -> bool {
         (self.surroundings.variable)(name).is_some()
     }
@@ -187,6 +176,7 @@ impl Search<'_> {
             }
             Value::Object(entries) => {
                 let module = entries.get("module").and_then(Value::as_str).or(slot).unwrap_or("plan");
+                let module = ALIASES.iter().find(|(alias, _)| *alias == module).map_or(module, |(_, id)| id);
                 for (key, entry) in entries {
                     let below = join(pointer, key);
                     match (key.as_str(), entry) {
@@ -201,11 +191,9 @@ impl Search<'_> {
 
     fn config(&mut self, module: &str, config: &Map<String, Value>, pointer: &str) {
         let at = |key: &str| join(pointer, key);
-        let sensitive = SENSITIVE.iter().find(|(id, _)| *id == module).map_or(&[][..], |(_, keys)| keys);
-        for key in sensitive.iter().filter(|key| config.contains_key(**key)) {
-            if self.author(&at(key)) == Author::Stranger {
-                let value = shown(config.get(*key).unwrap_or(&Value::Null));
-                let (module, key) = (module.to_owned(), (*key).to_owned());
+        for (key, value) in config {
+            if loosens(module, key, value) && self.is_strangers(value, &at(key)) {
+                let (module, key, value) = (module.to_owned(), key.clone(), shown(value));
                 self.found.push(Power::Permission { module, key, value });
             }
         }

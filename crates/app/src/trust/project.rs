@@ -17,8 +17,8 @@ use crate::settings::{Scope, Settings, SettingsError, SettingsFiles, is_for_stra
 const FILES: [&str; 2] = [".mcp.json", ".amplifier/mcp.json"];
 /// Directories whose files do.
 const DIRECTORIES: [&str; 2] = [".amplifier/hooks", ".amplifier/skills"];
-/// Directories that may be links, which lead a project out of itself.
-const LINKS: [&str; 3] = [".amplifier", ".amplifier/hooks", ".amplifier/skills"];
+/// The directory whose links lead a project out of itself, and so do links in it.
+const FOLDER: &str = ".amplifier";
 /// The most files of one directory that are looked at.
 const MOST_FILES: usize = 2_000;
 /// The most bytes of a file that are looked at.
@@ -41,11 +41,11 @@ pub(super) fn wants(root: &Path, files: &SettingsFiles) -> Result<Vec<Power>, Se
     let here = files.working_dir();
     let directories = [Some(root), Some(here).filter(|here| *here != root)];
     for directory in directories.into_iter().flatten() {
-        for path in LINKS.map(|name| directory.join(name)).into_iter().filter(|path| path.is_symlink()) {
+        for path in links(&directory.join(FOLDER)) {
             let (module, key) = ("project".to_owned(), name_in(root, &path));
-            if let Ok(to) = path.canonicalize() {
-                found.push(Power::Path { module, key, path: to.display().to_string() });
-            }
+            // One that leads nowhere yet says where a file would be made.
+            let to = path.canonicalize().or_else(|_| std::fs::read_link(&path)).unwrap_or_default();
+            found.push(Power::Path { module, key, path: to.display().to_string() });
         }
         for path in FILES.map(|name| directory.join(name)).into_iter().filter(|path| path.is_file()) {
             file(root, &path, &mut found);
@@ -55,6 +55,13 @@ pub(super) fn wants(root: &Path, files: &SettingsFiles) -> Result<Vec<Power>, Se
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// The directory when it is a link, and the links in it.
+fn links(directory: &Path) -> Vec<PathBuf> {
+    let inside = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let inside = inside.map(|entry| entry.path());
+    inside.chain([directory.to_owned()]).filter(|path| path.is_symlink()).collect()
 }
 
 /// Every file below a directory, or the file itself, with what it would start.
