@@ -138,9 +138,9 @@ impl Settings {
             rebase(&mut layer, &files.base(scope));
             if scope != Scope::User {
                 settings.keep_care(&mut layer);
-                settings.keep_limits(&mut layer);
                 if project == ProjectSettings::Untrusted {
                     layer.retain(|key, _| is_for_strangers(key));
+                    settings.keep_limits(&mut layer);
                 }
             }
             merge::lay(&mut settings.root, layer);
@@ -169,24 +169,15 @@ impl Settings {
         }
     }
 
-    /// A project may lower a limit of its user, never raise it.
+    /// Without trust a project may lower a limit of its user, never raise it.
     fn keep_limits(&mut self, layer: &mut Mapping) {
-        let amount = |node: &Node| node.spelled().and_then(|text| text.parse::<f64>().ok());
-        let own = self.root.get("limits").and_then(|entry| entry.node.as_map()).cloned().unwrap_or_default();
+        let raised = raised_limits(&self.root, layer);
         let Some(limits) = layer.get_mut("limits").and_then(|entry| entry.node.as_map_mut()) else { return };
-        let mut raised = Vec::new();
-        limits.retain(|key, entry| {
-            let most = own.get(key).and_then(|own| amount(&own.node));
-            let is_raised = most.is_some_and(|most| amount(&entry.node).is_none_or(|asked| asked > most));
-            if is_raised {
-                raised.push((key.clone(), entry.key.clone()));
-            }
-            !is_raised
-        });
-        for (key, place) in raised {
+        for key in raised {
+            let Some(entry) = limits.shift_remove(&key) else { continue };
             let message = format!("a project cannot raise a limit of its user; this `{key}` is not used");
             let hint = format!("run `amplifier config set limits.{key} VALUE` to raise your own");
-            self.notices.push(Notice::warning(Code::NoEffect, &place, message).with_hint(hint));
+            self.notices.push(Notice::warning(Code::NoEffect, &entry.key, message).with_hint(hint));
         }
     }
 
@@ -391,10 +382,25 @@ pub enum ProjectSettings {
 /// Keys that any project may set, trusted or not: they ask for more care, or change how things look.
 const FOR_STRANGERS: [&str; 3] = ["approve", "limits", "ui"];
 
+/// The limits of a layer that are higher than the same below it.
+pub(crate) fn raised_limits(below: &Mapping, layer: &Mapping) -> Vec<String> {
+    let limits = |mapping: &Mapping| mapping.get("limits").and_then(|entry| entry.node.as_map()).cloned();
+    let amount = |node: &Node| node.spelled().and_then(|text| text.parse::<f64>().ok());
+    let own = limits(below).unwrap_or_default();
+    let is_raised = |key: &String, node: &Node| {
+        let most = own.get(key).and_then(|own| amount(&own.node));
+        most.is_some_and(|most| amount(node).is_none_or(|asked| asked > most))
+    };
+    let asked = limits(layer).unwrap_or_default();
+    asked.into_iter().filter(|(key, entry)| is_raised(key, &entry.node)).map(|(key, _)| key).collect()
+}
+
 /// Whether any project may set the key at this path.
 pub(crate) fn is_for_strangers(path: &str) -> bool {
     let section = path.split('.').next().unwrap_or(path);
-    FOR_STRANGERS.contains(&section) || known::FOREIGN.contains(&path)
+    // A key that nobody reads asks for nothing.
+    let is_unread = known::FOREIGN.contains(&path) || !known::below("").contains(&section);
+    FOR_STRANGERS.contains(&section) || is_unread
 }
 
 /// The text of a file; nothing when there is none.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::powers::{Power, hex, program, shown};
 use crate::expand::references;
-use crate::settings::{Scope, Settings, SettingsError, SettingsFiles, is_for_strangers};
+use crate::settings::{Scope, Settings, SettingsError, SettingsFiles, is_for_strangers, raised_limits};
 
 /// Files that start programs or name servers, where they are at all.
 const FILES: [&str; 2] = [".mcp.json", ".amplifier/mcp.json"];
@@ -34,9 +34,19 @@ pub(super) const UNCHECKED: &str = "too large to be checked";
 /// What the project's own files ask for: those of its root, and those of the directory that is worked in.
 pub(super) fn wants(root: &Path, files: &SettingsFiles) -> Result<Vec<Power>, SettingsError> {
     let mut found = Vec::new();
-    for (scope, path) in files.read_from().into_iter().filter(|(scope, _)| *scope != Scope::User) {
+    let mut own = Mapping::default();
+    for (scope, path) in files.read_from() {
         let Some(layer) = Settings::layer(&path, scope)? else { continue };
+        if scope == Scope::User {
+            own = layer;
+            continue;
+        }
         settings(&layer, "", &mut found);
+        for key in raised_limits(&own, &layer) {
+            let node = layer.get("limits").and_then(|limits| limits.node.at(&key));
+            let value = node.map(|node| shown(&node.to_json())).unwrap_or_default();
+            found.push(Power::Setting { key: format!("limits.{key}"), value });
+        }
     }
     let here = files.working_dir();
     let directories = [Some(root), Some(here).filter(|here| *here != root)];

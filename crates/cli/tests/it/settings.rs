@@ -19,6 +19,11 @@ fn get(desk: &Desk, path: &str) -> String {
     ran.stdout.trim().to_owned()
 }
 
+fn trust(desk: &Desk) {
+    let ran = desk.amplifier(&["trust"]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+}
+
 #[test]
 fn each_layer_wins_over_the_one_below() {
     let desk = Desk::new();
@@ -29,6 +34,8 @@ fn each_layer_wins_over_the_one_below() {
     desk.file(".amplifier/settings.yaml", "ui:\n  color: never\nlimits:\n  max_cost_usd: 2\n");
     assert_eq!(color(), "never", "the project's file");
     desk.file(".amplifier/settings.local.yaml", "ui:\n  color: auto\nlimits:\n  max_tokens: 3\n");
+    assert_eq!(get(&desk, "limits.max_tokens"), "1", "an untrusted project raises no limit");
+    trust(&desk);
     assert_eq!(color(), "auto", "the local file");
     let mut command = desk.command(&["config", "show", "--origin", "--output", "json"]);
     let ran = Ran::of(command.env("AMPLIFIER_COLOR", "always").output().unwrap());
@@ -64,6 +71,7 @@ fn lists_are_replaced_and_providers_are_merged_by_name() {
         ".amplifier/settings.yaml",
         "bundle:\n  app: [c]\nconfig:\n  providers:\n  - module: provider-anthropic\n  - module: provider-openai\n    config: {default_model: y}\n",
     );
+    trust(&desk);
     let ran = desk.amplifier(&["config", "show", "--output", "json"]);
     let shown = ran.json();
     assert_eq!(shown["bundle"]["app"], json!(["c"]));
@@ -123,6 +131,7 @@ fn settings_shape_the_plan_and_every_value_is_traced_to_them() {
         ".amplifier/settings.yaml",
         "bundle:\n  active: ./b.yaml\nconfig:\n  providers:\n  - module: provider-ollama\n    id: near\n    config: {default_model: m}\n  - module: provider-mock\n    config: {priority: 1}\noverrides:\n  tool-bash:\n    config: {timeout: 9}\nlimits:\n  max_cost_usd: 1.5\n",
     );
+    trust(&desk);
     let shown = desk.amplifier(&["plan", "show"]);
     let plan = shown.json();
     let providers = json!([
@@ -173,6 +182,7 @@ fn sources_of_the_settings_lead_away_from_what_is_built_in() {
     desk.file("b.yaml", format!("bundle: {{name: b}}\nsession:\n  orchestrator: {{module: loop-basic}}\n  context: {{module: context-simple}}\ntools:\n{entry}"));
     let tool = |settings: &str| {
         desk.file(".amplifier/settings.yaml", settings);
+        trust(&desk);
         let ran = desk.amplifier(&["plan", "show", "--bundle", "./b.yaml"]);
         (ran.json()["tools"][0].clone(), ran.stderr)
     };
@@ -195,11 +205,13 @@ fn app_bundles_lie_on_top_of_every_bundle() {
     desk.file("b.yaml", "bundle: {name: b}\nsession:\n  orchestrator: {module: loop-basic}\n  context: {module: context-simple}\nproviders:\n- module: provider-mock\n");
     desk.file("team.yaml", "bundle: {name: team}\nhooks:\n- module: hooks-logging\n");
     desk.file(".amplifier/settings.yaml", "bundle:\n  app: [./team.yaml]\n");
+    trust(&desk);
     let ran = desk.amplifier(&["plan", "show", "--bundle", "./b.yaml"]);
     assert_eq!(ran.json()["hooks"], json!([{"module": "hooks-logging"}]), "{}", ran.seen());
     let explained = desk.amplifier(&["plan", "explain", "/hooks", "--bundle", "./b.yaml"]);
     assert!(explained.stdout.contains("work/team.yaml:3:"), "{}", explained.stdout);
     desk.file(".amplifier/settings.yaml", "bundle:\n  app: [./gone.yaml]\n");
+    trust(&desk);
     let gone = desk.amplifier(&["plan", "show", "--bundle", "./b.yaml"]);
     assert_eq!((gone.code, gone.stdout.as_str()), (2, ""), "{}", gone.seen());
     assert!(gone.stderr.contains("settings.yaml:2:9: the bundle `"), "{}", gone.stderr);
@@ -248,6 +260,7 @@ fn names_of_the_settings_lead_to_bundles() {
         ".amplifier/settings.yaml",
         "bundle:\n  active: mine\nsources:\n  bundles:\n    mine: ./b.yaml\n",
     );
+    trust(&desk);
     std::fs::create_dir_all(desk.work().join("below")).unwrap();
     let mut command = desk.command(&["plan", "show"]);
     // Paths of a project start at its folder, from wherever one looks; outside of a repository a folder stands for itself.
@@ -255,6 +268,7 @@ fn names_of_the_settings_lead_to_bundles() {
     let ran = Ran::of(command.current_dir(desk.work().join("below")).output().unwrap());
     assert_eq!(ran.json()["session"]["context"]["module"], "context-simple", "{}", ran.seen());
     desk.file(".amplifier/settings.yaml", "bundle:\n  active: nobody\n");
+    trust(&desk);
     let lost = desk.amplifier(&["plan", "show"]);
     assert_eq!(lost.code, 2);
     assert!(lost.stderr.contains("the settings name it: "), "{}", lost.stderr);

@@ -23,6 +23,7 @@ fn settle_with(desk: &Desk, module: &str, base_url: &str) {
         "config": {"base_url": base_url, "default_model": "smol", "max_retries": 0, "api_key": "${SMOL_KEY}"},
     }]);
     desk.file(".amplifier/settings.yaml", json!({"config": {"providers": entry}}).to_string());
+    assert_eq!(desk.amplifier(&["trust"]).code, 0);
 }
 
 /// A server whose model calls a tool, then answers in pieces.
