@@ -37,45 +37,54 @@ impl EnvExpander {
         Ok(())
     }
 
-    /// Every reference in a text. `$${` stands for a plain `${`; a `${` that is never closed or names nothing is text.
     fn fill(&self, text: &str, pointer: &str) -> Result<String, ExpandError> {
-        let mut filled = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find("${") {
-            let (before, from) = rest.split_at(at);
-            let escaped = before.strip_suffix('$');
-            let reference = from.find('}').and_then(|end| Some((from.get(2..end)?, from.get(end + 1..)?)));
-            match (escaped, reference) {
-                (Some(before), _) => {
-                    filled.push_str(before);
-                    filled.push_str("${");
-                    rest = from.get(2..).unwrap_or_default();
-                }
-                (None, Some((inside, after))) if is_reference(inside) => {
-                    filled.push_str(before);
-                    filled.push_str(&self.look_up(inside, pointer)?);
-                    rest = after;
-                }
-                (None, _) => {
-                    filled.push_str(before);
-                    filled.push_str("${");
-                    rest = from.get(2..).unwrap_or_default();
-                }
-            }
-        }
-        filled.push_str(rest);
-        Ok(filled)
+        fill(text, |inside| self.look_up(inside, pointer))
     }
 
     fn look_up(&self, inside: &str, pointer: &str) -> Result<String, ExpandError> {
-        let (name, default) = match inside.split_once(':') {
-            Some((name, default)) => (name, Some(default.strip_prefix('-').unwrap_or(default))),
-            None => (inside, None),
-        };
+        let (name, default) = parts(inside);
         // As in a shell, an empty variable takes the default when there is one.
         let set = self.environment.get(name).filter(|value| default.is_none() || !value.is_empty());
         let value = set.or_else(|| default.map(str::to_owned));
         value.ok_or_else(|| ExpandError { reference: format!("${{{name}}}"), pointer: pointer.to_owned() })
+    }
+}
+
+/// Every reference in a text filled in. `$${` stands for a plain `${`; a `${` that is never closed or names nothing is text.
+pub(crate) fn fill<E>(text: &str, look_up: impl Fn(&str) -> Result<String, E>) -> Result<String, E> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        let escaped = before.strip_suffix('$');
+        let reference = from.find('}').and_then(|end| Some((from.get(2..end)?, from.get(end + 1..)?)));
+        match (escaped, reference) {
+            (Some(before), _) => {
+                filled.push_str(before);
+                filled.push_str("${");
+                rest = from.get(2..).unwrap_or_default();
+            }
+            (None, Some((inside, after))) if is_reference(inside) => {
+                filled.push_str(before);
+                filled.push_str(&look_up(inside)?);
+                rest = after;
+            }
+            (None, _) => {
+                filled.push_str(before);
+                filled.push_str("${");
+                rest = from.get(2..).unwrap_or_default();
+            }
+        }
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+/// The name and the default of a reference, from what stands between its braces.
+pub(crate) fn parts(inside: &str) -> (&str, Option<&str>) {
+    match inside.split_once(':') {
+        Some((name, default)) => (name, Some(default.strip_prefix('-').unwrap_or(default))),
+        None => (inside, None),
     }
 }
 

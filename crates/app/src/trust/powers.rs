@@ -2,6 +2,7 @@
 //! would receive, the variables it reads, the paths outside the working directory that it uses, and the questions it answers in
 //! advance. Pure: it reads a plan and asks `Surroundings` for the rest.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -15,8 +16,9 @@ use url::Url;
 
 use super::permissions::loosens;
 use super::project::UNCHECKED;
-use crate::expand::references;
+use crate::expand::{fill, parts, references};
 use crate::plain;
+use crate::profiles::unfolded;
 
 /// One thing that needs the user's consent, in a form that can be stored and compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -84,6 +86,12 @@ pub enum Author {
     /// The user's settings, flags and environment, and this program. Nothing needs consent.
     User,
 }
+
+/// Keys of agents by which the hooks of a session, and so its user's rules, do not reach its sub-sessions.
+const WITHOUT_HOOKS: &[&str] = &["exclude_hooks", "inherit_hooks"];
+
+/// Keys that say together what is started.
+const PROGRAM: &[&str] = &["command", "args", "env", "cwd"];
 
 /// Keys whose texts are words, whatever they look like.
 const WORDS: &[&str] = &["responses", "instruction", "description", "prompt", "text", "system_prompt"];
@@ -181,12 +189,27 @@ impl Search<'_> {
                     let below = join(pointer, key);
                     match (key.as_str(), entry) {
                         ("config", Value::Object(config)) => self.config(module, config, &below),
+                        ("content", Value::String(_)) => self.folded(entries, &below),
+                        (key, value) if WITHOUT_HOOKS.contains(&key) && self.is_strangers(value, &below) => {
+                            let (module, key, value) = ("agents".to_owned(), key.to_owned(), shown(value));
+                            self.found.push(Power::Permission { module, key, value });
+                        }
                         _ => self.plan(entry, &below, Some(key)),
                     }
                 }
             }
             _ => {}
         }
+    }
+
+    /// An agent that is a whole file: whoever wrote the file wrote what it says.
+    fn folded(&mut self, agent: &Map<String, Value>, content: &str) {
+        let unfolded = Value::Object(unfolded(agent));
+        let author = self.author(content);
+        let surroundings = Surroundings { author: &|_| author, ..*self.surroundings };
+        let mut search = Search { surroundings: &surroundings, found: Vec::new() };
+        search.plan(&unfolded, "", None);
+        self.found.extend(search.found);
     }
 
     fn config(&mut self, module: &str, config: &Map<String, Value>, pointer: &str) {
@@ -208,8 +231,11 @@ impl Search<'_> {
 
     /// Programs that a config names anywhere.
     fn commands(&mut self, module: &str, entries: &Map<String, Value>, pointer: &str) {
+        let is_strangers = |key: &&&str| {
+            entries.get(**key).is_some_and(|value| self.is_strangers(value, &join(pointer, key)))
+        };
         if let Some(command) = entries.get("command").and_then(Value::as_str)
-            && self.author(&join(pointer, "command")) == Author::Stranger
+            && PROGRAM.iter().find(is_strangers).is_some()
         {
             self.found.push(program(module, command, entries));
         }
@@ -295,16 +321,29 @@ impl Search<'_> {
     }
 
     /// A path that leaves the working directory, as it is shown.
-    fn outside(&self, key: &str, text: &str) -> Option<String> {
+    fn outside(&self, key: &str, text: &str, written: &str) -> Option<String> {
         // What has several lines or spaces around it is no path, and a pattern of commands is none.
         if key == "matcher" || key == "command" || key == "args" || text.contains('\n') {
             return None;
         }
         if leads_outside(text) {
-            return Some(text.to_owned());
+            return Some(written.to_owned());
         }
         let to = (self.surroundings.outside)(text)?;
-        Some(format!("{text} -> {}", to.display()))
+        Some(format!("{written} -> {}", to.display()))
+    }
+
+    /// A text as the module gets it, and as it is shown: without the values of variables.
+    fn filled(&self, text: &str) -> [String; 2] {
+        let value = |name: &str| (self.surroundings.variable)(name);
+        let named = |name: &str| value(name).map(|_| format!("${{{name}}}"));
+        [&value as &dyn Fn(&str) -> Option<String>, &named].map(|look_up| {
+            let Ok(filled) = fill(text, |inside| {
+                let (name, default) = parts(inside);
+                Ok::<_, Infallible>(look_up(name).unwrap_or_else(|| default.unwrap_or_default().to_owned()))
+            });
+            filled
+        })
     }
 
     fn text(&mut self, module: &str, key: &str, text: &str, pointer: &str, around: &Map<String, Value>) {
@@ -332,6 +371,8 @@ impl Search<'_> {
                 self.found.push(Power::Variable { module: module.to_owned(), name: name.to_owned() });
             }
         }
+        // What stands for a variable that is not set is as good as written.
+        let [text, written] = self.filled(text);
         // Words, and the script of the mock provider, are looked at by nothing that opens paths.
         if author != Author::Stranger || module == "provider-mock" || WORDS.contains(&key) {
             return;
@@ -339,11 +380,11 @@ impl Search<'_> {
         let module = module.to_owned();
         if ADDRESSES.contains(&key) {
             // Found with its keys already.
-        } else if is_url(text) {
-            let url = redact_text(text).into_owned();
+        } else if is_url(&text) {
+            let url = redact_text(&written).into_owned();
             self.found.push(Power::Address { module, url, keys: Vec::new() });
         } else if module != "hooks-approval"
-            && let Some(path) = self.outside(key, text)
+            && let Some(path) = self.outside(key, &text, &written)
         {
             self.found.push(Power::Path { module, key: key.to_owned(), path });
         }
