@@ -224,13 +224,19 @@ pub fn tell_left_out(access: &Access) {
         .tell();
 }
 
-/// Asks the user, and remembers the answer.
+/// Asks the user, and remembers the answer. What changed since an earlier yes is shown as a diff.
 pub fn ask(untrusted: &Untrusted, access: &Access) -> Result<Answer, Exit> {
     let Untrusted { subject, missing, wants, was_trusted } = untrusted;
-    let changed =
-        if *was_trusted == Before::Trusted { "has changed. It now" } else { "asks for your trust. It" };
-    render::ask(&format!("The {subject} {changed}:"));
-    missing.iter().for_each(|power| render::ask(&format!("  {power}")));
+    if *was_trusted == Before::Trusted {
+        render::ask(&format!("The {subject} has changed:"));
+        let known = Trust::list(&access.home).map_err(|error| load::refuse_settings(&error))?;
+        let granted = known.iter().filter(|known| known.subject == *subject).flat_map(|known| &known.powers);
+        granted.filter(|power| !wants.contains(power)).for_each(|power| render::ask(&format!("- {power}")));
+        missing.iter().for_each(|power| render::ask(&format!("+ {power}")));
+    } else {
+        render::ask(&format!("The {subject} asks for your trust. It:"));
+        missing.iter().for_each(|power| render::ask(&format!("  {power}")));
+    }
     let failed = |error: std::io::Error| {
         render::error(&error, None);
         Exit::Failure

@@ -271,6 +271,24 @@ fn the_user_is_asked_once_on_a_terminal_and_sees_what_it_would_do() {
 }
 
 #[test]
+fn what_changed_since_the_last_yes_is_shown_as_a_diff() {
+    let (desk, server) = (Desk::new(), Server::start(Manner::Well));
+    hostile(&desk, "b", &server.url());
+    desk.file(".amplifier/settings.yaml", "bundle: {active: ./b}\n");
+    assert_eq!(with_key(&desk, &["trust"]).code, 0);
+    let text = read(&desk.work().join("b/bundle.md"));
+    desk.file("b/bundle.md", text.replace("touch mark-hook", "touch mark-other"));
+    let variables = [("TERM", "xterm-256color"), ("PATH", "/usr/bin:/bin"), KEY];
+    let mut terminal = Terminal::open_with(&desk, &["run", "hi"], (160, 40), &variables);
+    let screen = terminal.sees("Trust it?");
+    assert!(screen.contains("- runs `touch mark-hook`"), "{screen}");
+    assert!(screen.contains("+ runs `touch mark-other`"), "{screen}");
+    assert!(!screen.contains("mark-mcp"), "only what changed is shown: {screen}");
+    terminal.types("n\r");
+    assert_eq!(terminal.end(), 3);
+}
+
+#[test]
 fn what_is_trusted_is_listed_and_forgotten() {
     let desk = Desk::new();
     desk.file(".amplifier/settings.yaml", "prefer: source\n");
