@@ -34,18 +34,18 @@ pub(super) const UNCHECKED: &str = "too large to be checked";
 /// What the project's own files ask for: those of its root, and those of the directory that is worked in.
 pub(super) fn wants(root: &Path, files: &SettingsFiles) -> Result<Vec<Power>, SettingsError> {
     let mut found = Vec::new();
-    let mut own = Mapping::default();
-    for (scope, path) in files.read_from() {
+    let (user, project): (Vec<_>, Vec<_>) =
+        files.read_from().into_iter().partition(|(scope, _)| *scope == Scope::User);
+    for (scope, path) in project {
         let Some(layer) = Settings::layer(&path, scope)? else { continue };
-        if scope == Scope::User {
-            own = layer;
-            continue;
-        }
         settings(&layer, "", &mut found);
-        for key in raised_limits(&own, &layer) {
-            let node = layer.get("limits").and_then(|limits| limits.node.at(&key));
-            let value = node.map(|node| shown(&node.to_json())).unwrap_or_default();
-            found.push(Power::Setting { key: format!("limits.{key}"), value });
+        let Some(limits) = layer.get("limits") else { continue };
+        for (scope, path) in &user {
+            let own = Settings::layer(path, *scope)?.unwrap_or_default();
+            for key in raised_limits(&own, &layer) {
+                let value = limits.node.at(&key).map(|node| shown(&node.to_json())).unwrap_or_default();
+                found.push(Power::Setting { key: format!("limits.{key}"), value });
+            }
         }
     }
     let here = files.working_dir();
