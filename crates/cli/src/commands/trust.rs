@@ -206,6 +206,7 @@ pub fn tell_left_out(access: &Access) {
     let name = |power: &Power| match power {
         Power::Setting { key, .. } => Some(key.clone()),
         Power::File { path, .. } => Some(path.clone()),
+        Power::Path { key, path, .. } => Some(format!("{key} (which leads to {path})")),
         _ => None,
     };
     let names: Vec<_> = wants.iter().filter_map(name).map(|name| format!("`{name}`")).collect();

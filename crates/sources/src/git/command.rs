@@ -66,8 +66,10 @@ pub(super) async fn run(
     let place = run.repo.map_or(Place::Nowhere, Place::Ours);
     let call = Call { place, arguments: &arguments, variables: &variables, longest: run.longest, most: MOST };
     let mut reader = Reader::new(listen);
+    // Boxed, so that whoever waits for a fetch stays small.
+    let work = Box::pin(git.run(call, |bytes| reader.push(bytes)));
     let ended = tokio::select! {
-        ended = git.run(call, |bytes| reader.push(bytes)) => ended,
+        ended = work => ended,
         () = run.cancel.cancelled(CancelLevel::Graceful) => return Err(Fault::Cancelled),
     };
     match ended {
