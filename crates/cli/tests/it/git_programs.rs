@@ -85,10 +85,8 @@ fn a_repository_starts_no_program_when_its_state_is_read() {
     repository(&desk, &files);
     let git_dir = desk.work().join(".git");
     let filter = |name: &str, key: &str| {
-        format!(
-            "[filter \"{name}\"]\n{key} = {}\nrequired = true\n",
-            program(&desk, &format!("filter-{name}"))
-        )
+        let program = program(&desk, &format!("filter-{name}"));
+        format!("[filter \"{name}\"]\n{key} = {program}\nrequired = {}\n", key == "clean")
     };
     let mut config = filter("x", "clean") + &filter("a.b", "process") + &filter("", "clean");
     for (section, key) in [
@@ -160,11 +158,13 @@ fn a_filter_that_cannot_be_switched_off_is_not_started_either() {
 fn a_missing_object_is_not_fetched_with_the_command_of_a_repository() {
     let desk = Desk::new();
     repository(&desk, &["a.txt"]);
-    let first = git(&desk, &desk.work(), &["rev-parse", "HEAD"]);
-    git(&desk, &desk.work(), &["commit", "--quiet", "--allow-empty", "--message=second"]);
-    let object = desk.work().join(".git/objects").join(&first[..2]).join(&first[2..]);
-    std::fs::remove_file(object).unwrap();
+    let tree = git(&desk, &desk.work(), &["rev-parse", "HEAD^{tree}"]);
+    std::fs::remove_file(desk.work().join(".git/objects").join(&tree[..2]).join(&tree[2..])).unwrap();
     let ssh = program(&desk, "ssh");
+    write_program(
+        Path::new(&ssh),
+        &format!("#!/bin/sh\ntouch {}\nexit 1\n", desk.path("marks/ssh").display()),
+    );
     append(
         &desk.work().join(".git/config"),
         &format!(
@@ -172,7 +172,8 @@ fn a_missing_object_is_not_fetched_with_the_command_of_a_repository() {
              [remote \"origin\"]\nurl = ssh://host.invalid/r\npromisor = true\n"
         ),
     );
-    assert!(asked_in(&desk, &desk.work()).contains("Current branch: trunk"));
+    let asked = asked_in(&desk, &desk.work());
+    assert!(asked.contains("the first commit"), "{asked}");
     assert_eq!(marks(&desk), [""; 0]);
     drop(
         Command::new("git")
