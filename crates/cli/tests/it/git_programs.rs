@@ -177,7 +177,7 @@ fn a_missing_object_is_not_fetched_with_the_command_of_a_repository() {
     assert_eq!(marks(&desk), [""; 0]);
     drop(
         Command::new("git")
-            .arg("log")
+            .arg("status")
             .current_dir(desk.work())
             .env_clear()
             .envs(git_variables(&desk.path("user")))
