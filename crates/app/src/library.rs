@@ -16,7 +16,7 @@ use amplifier_core::clock::Clock;
 use amplifier_sources::cache::Cache;
 use amplifier_sources::error::FetchError as SourceFetchError;
 use amplifier_sources::fetch::{Base, FetchContext, Fetched as SourceFetched, Fetcher, Freshness, Identity};
-use amplifier_sources::git::GitProgram;
+use amplifier_sources::git::Git;
 use amplifier_sources::lock::BundleLock;
 use amplifier_sources::progress::{Progress, Silent};
 use amplifier_sources::uri::SourceUri;
@@ -124,7 +124,7 @@ struct Seen {
 /// The fetcher of a home.
 pub fn fetcher(home: &Home, environment: &Environment) -> Fetcher {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    Fetcher::new(Cache::new(home.cache()), GitProgram::new(environment.all()), clock)
+    Fetcher::new(Cache::new(home.cache()), Git::new(environment.all()), clock)
 }
 
 impl Library {

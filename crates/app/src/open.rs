@@ -280,7 +280,9 @@ async fn furnish(
     let (dir, home, display) =
         (surroundings.working_dir.clone(), surroundings.user_home.clone(), surroundings.display.clone());
     // Looking for the project's own words may take a moment in a large folder.
-    let prompt = tokio::task::spawn_blocking(move || SystemPrompt::new(parts, dir, home, display)).await;
+    let trust = Arc::clone(&surroundings.trust);
+    let prompt = move || SystemPrompt::new(parts, dir, home, &trust, display);
+    let prompt = tokio::task::spawn_blocking(prompt).await;
     let prompt = Arc::new(prompt.map_err(|error| AppError::CutOff { message: error.to_string() })?);
     let (door, durable) = (Arc::new(Door::default()), journal.mark());
     builder = capabilities::offer(builder, &plan, &folder, &surroundings, &prompt, &door);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use crate::trust::is_repository;
+use crate::trust::{Trust, top_of};
 
 /// What such a file is called.
 pub const FILE: &str = "AGENTS.md";
@@ -17,15 +17,21 @@ const DEEPEST: usize = 6;
 const MOST_LOOKED_AT: usize = 20_000;
 
 /// The files, the outermost first: what is nearer to the work comes later and counts more.
-pub fn find(working_dir: &Path) -> Vec<PathBuf> {
+pub fn find(working_dir: &Path, home: Option<&Path>, trust: &Trust) -> Vec<PathBuf> {
     let Ok(working_dir) = working_dir.canonicalize() else { return Vec::new() };
-    let top = working_dir.ancestors().find(|dir| is_repository(dir)).unwrap_or(&working_dir);
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let top = top_of(&working_dir, home.as_deref());
+    let root = trust.project().map_or(top, |project| project.root.as_path());
     let mut above: Vec<_> = working_dir.ancestors().take_while(|dir| dir.starts_with(top)).collect();
     above.reverse();
     let mut files: Vec<_> = above.into_iter().map(|dir| dir.join(FILE)).collect();
     files.extend(below(&working_dir));
-    // A link may not bring in what lies outside of the project.
-    files.retain(|file| file.is_file() && file.canonicalize().is_ok_and(|real| real.starts_with(top)));
+    // A link may not bring in what lies outside of the project, unless the user saw that.
+    let stays = |file: &Path| {
+        let border = if file.starts_with(root) { root } else { top };
+        file.canonicalize().is_ok_and(|real| real.starts_with(border)) || trust.allows_link(file)
+    };
+    files.retain(|file| file.is_file() && stays(file));
     files
 }
 
@@ -71,7 +77,8 @@ mod tests {
         std::fs::write(root.join("repo/a/.gitignore"), "out/\n").unwrap();
         std::fs::write(root.join("repo/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         let work = root.join("repo/a");
-        let labels: Vec<_> = find(&work).iter().map(|file| label(file, &work)).collect();
+        let labels: Vec<_> =
+            find(&work, None, &Trust::default()).iter().map(|file| label(file, &work)).collect();
         assert_eq!(
             labels,
             [root.join("repo/AGENTS.md").display().to_string().as_str(), "AGENTS.md", "b/c/AGENTS.md"]
@@ -85,6 +92,6 @@ mod tests {
         std::fs::create_dir(dir.path().join("work")).unwrap();
         std::fs::write(dir.path().join("secret"), "s").unwrap();
         std::os::unix::fs::symlink("../secret", dir.path().join("work/AGENTS.md")).unwrap();
-        assert!(find(&dir.path().join("work")).is_empty());
+        assert!(find(&dir.path().join("work"), None, &Trust::default()).is_empty());
     }
 }

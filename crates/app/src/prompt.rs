@@ -32,6 +32,7 @@ use crate::files::{Durability, FileError, write_atomic};
 use crate::paths::SessionFolder;
 use crate::project;
 use crate::shelf::{self, Shelf};
+use crate::trust::Trust;
 
 /// What a system prompt is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -152,6 +153,8 @@ pub struct SystemPrompt {
     roots: Roots,
     /// Found when the session opens; their texts are read again when they change.
     project: Vec<PathBuf>,
+    /// The root of the project: files below it come from the project.
+    root: PathBuf,
     cache: Mutex<FileCache>,
     told: Mutex<Told>,
     display: Option<Arc<dyn DisplaySystem>>,
@@ -169,12 +172,15 @@ impl SystemPrompt {
         parts: PromptParts,
         working_dir: PathBuf,
         user_home: Option<PathBuf>,
+        trust: &Trust,
         display: Option<Arc<dyn DisplaySystem>>,
     ) -> Self {
         let project = match parts.project {
-            Project::Read => project::find(&working_dir),
+            Project::Read => project::find(&working_dir, user_home.as_deref(), trust),
             Project::Ignored => Vec::new(),
         };
+        let real = || working_dir.canonicalize().unwrap_or_else(|_| working_dir.clone());
+        let root = trust.project().map_or_else(real, |project| project.root.clone());
         let pair = |named: &NamedPath| (named.name.clone(), named.path.clone());
         let roots = Roots {
             namespaces: parts.namespaces.iter().map(pair).collect(),
@@ -182,9 +188,10 @@ impl SystemPrompt {
             allowed: user_home.iter().cloned().collect(),
             home: user_home,
             named: parts.context.iter().map(pair).collect(),
+            untrusted: (!trust.trusts_project()).then(|| root.clone()),
         };
         let (cache, told) = (Mutex::default(), Mutex::default());
-        Self { parts, roots, project, cache, told, display }
+        Self { parts, roots, project, root, cache, told, display }
     }
 
     pub fn parts(&self) -> &PromptParts {
@@ -210,7 +217,14 @@ impl SystemPrompt {
             gatherer.declared(&declared(project::label(file, &self.roots.base), file.clone()));
         }
         let gathered = gatherer.finish();
-        (system_prompt(self.parts.instruction.as_deref(), &gathered), gathered)
+        let is_from_project = |path: &Path| self.is_from_project(path);
+        (system_prompt(self.parts.instruction.as_deref(), &gathered, &is_from_project), gathered)
+    }
+
+    /// Whether a file is the project's, and not that of a bundle which lies in it.
+    fn is_from_project(&self, path: &Path) -> bool {
+        let is_of_bundle = || self.roots.namespaces.iter().any(|(_, dir)| path.starts_with(dir));
+        self.project.iter().any(|file| file == path) || (path.starts_with(&self.root) && !is_of_bundle())
     }
 
     /// A text with the files it mentions before it, and what became of its mentions.

@@ -20,7 +20,7 @@ mod project;
 mod source;
 
 pub use powers::{Author, Power};
-pub(crate) use project::is_repository;
+pub(crate) use project::{is_repository, top_of};
 pub use source::Request;
 
 /// The form of the file that is written here.
@@ -202,6 +202,16 @@ impl Trust {
     pub fn roots(&self) -> [Option<&Path>; 2] {
         let root = self.project.as_ref().map(|project| project.root.as_path());
         if self.trusts_project() { [root, None] } else { [None, root] }
+    }
+
+    /// Whether a link may lead out of the project: the user saw where it leads.
+    pub(crate) fn allows_link(&self, link: &Path) -> bool {
+        let trusted = self.project.as_ref().filter(|project| project.state == State::Trusted);
+        let allows = |project: &Project| {
+            let to = link.canonicalize().ok()?;
+            Some(project.wants.contains(&project::link(&project.root, link, &to)))
+        };
+        trusted.and_then(allows).unwrap_or(false)
     }
 
     /// Passes what the user agreed to; anything else is told as what is missing.

@@ -27,6 +27,8 @@ pub struct Roots {
     pub allowed: Vec<PathBuf>,
     /// Named context files: a mention of `namespace:name` may mean one of them.
     pub named: Vec<(String, PathBuf)>,
+    /// The real path of a folder whose links may not lead out of it.
+    pub untrusted: Option<PathBuf>,
 }
 
 /// Who speaks: it decides how far the words reach.

@@ -18,7 +18,7 @@ use crate::cache::{Cache, Store};
 use crate::error::{Drift, FetchError};
 pub use crate::file::Base;
 use crate::file::{self, Place};
-use crate::git::{CommitId, GitProgram};
+use crate::git::{CommitId, Git};
 use crate::limits::Limits;
 use crate::lock::LockedSource;
 use crate::progress::{Progress, Report, Silent, Stage};
@@ -82,7 +82,7 @@ pub enum Identity {
 /// Fetches sources into a cache.
 pub struct Fetcher {
     cache: Cache,
-    git: GitProgram,
+    git: Git,
     limits: Limits,
     clock: Arc<dyn Clock>,
     client: OnceLock<reqwest::Client>,
@@ -90,7 +90,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    pub fn new(cache: Cache, git: GitProgram, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(cache: Cache, git: Git, clock: Arc<dyn Clock>) -> Self {
         let limits = Limits::default();
         let places = Semaphore::new(limits.at_once);
         Self { cache, git, limits, clock, client: OnceLock::new(), places }

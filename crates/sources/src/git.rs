@@ -1,7 +1,7 @@
 //! Getting commits with the git command line: which commit a name stands for, and the files of a commit.
 //!
 //! It is the user's git, with the user's configuration: credential helpers, `insteadOf`, proxies and certificates work.
-//! It runs no hook and asks no question. Where the files end up is the cache's business.
+//! It runs no hook and asks no question; `amplifier-git` sees to that. Where the files end up is the cache's business.
 
 mod command;
 mod progress;
@@ -15,8 +15,8 @@ use crate::limits::Limits;
 use crate::progress::Stage;
 use crate::uri::{GitTransport, GitUri};
 
-pub use command::GitProgram;
-use command::{Fault, Run, Ssh};
+pub use amplifier_git::Git;
+use command::{Fault, Run, Ssh, run};
 
 /// A full commit id: 40 or 64 lower-case hex digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ impl GitUri {
 
 /// One repository, asked on behalf of one fetch.
 pub(crate) struct Remote<'a> {
-    program: &'a GitProgram,
+    program: &'a Git,
     uri: &'a GitUri,
     limits: &'a Limits,
     cx: &'a FetchContext,
@@ -64,12 +64,7 @@ struct Refusal {
 }
 
 impl<'a> Remote<'a> {
-    pub(crate) fn new(
-        program: &'a GitProgram,
-        uri: &'a GitUri,
-        limits: &'a Limits,
-        cx: &'a FetchContext,
-    ) -> Self {
+    pub(crate) fn new(program: &'a Git, uri: &'a GitUri, limits: &'a Limits, cx: &'a FetchContext) -> Self {
         let relative = uri.transport == GitTransport::File
             && (uri.path.starts_with("./") || uri.path.starts_with("../"));
         let address = if relative {
@@ -284,18 +279,18 @@ impl<'a> Remote<'a> {
         let listen = |phase: &str, percent| {
             self.cx.tell(&self.shown, Stage::Git { phase: phase.to_owned(), percent });
         };
-        let run =
+        let call =
             Run { repo, arguments, longest, uri: self.uri, cancel: &self.cx.cancel, ssh: Ssh::AsConfigured };
         let talks = matches!(arguments.first(), Some(&("fetch" | "ls-remote")));
         if self.uri.transport != GitTransport::Ssh || !talks {
-            return self.program.run(run, listen).await;
+            return run(self.program, call, listen).await;
         }
         let question = ["config", "--get", "core.sshCommand"];
-        match self.program.run(Run { arguments: &question, ..run }, |_, _| ()).await {
+        match run(self.program, Run { arguments: &question, ..call }, |_, _| ()).await {
             // Nothing is configured.
-            Err(Fault::Refused { .. }) => self.program.run(Run { ssh: Ssh::Batch, ..run }, listen).await,
+            Err(Fault::Refused { .. }) => run(self.program, Run { ssh: Ssh::Batch, ..call }, listen).await,
             Err(fault) => Err(fault),
-            Ok(_) => self.program.run(run, listen).await,
+            Ok(_) => run(self.program, call, listen).await,
         }
     }
 

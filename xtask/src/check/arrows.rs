@@ -23,14 +23,18 @@ struct Row {
 const TABLE: &[Row] = &[
     Row { folder: "protocol", may_use: &[] },
     Row { folder: "core", may_use: &["protocol"] },
+    Row { folder: "git", may_use: &[] },
     Row { folder: "testing", may_use: &["core", "protocol"] },
-    Row { folder: "modules", may_use: &["core", "protocol"] },
+    Row { folder: "modules", may_use: &["git", "core", "protocol"] },
     Row { folder: "bundle", may_use: &["protocol"] },
-    Row { folder: "sources", may_use: &["core", "protocol"] },
+    Row { folder: "sources", may_use: &["git", "core", "protocol"] },
     Row { folder: "profile", may_use: &["bundle", "sources", "core", "protocol"] },
     Row { folder: "host", may_use: &["core", "protocol"] },
     Row { folder: "guest", may_use: &["core", "protocol"] },
-    Row { folder: "app", may_use: &["profile", "bundle", "sources", "modules", "host", "core", "protocol"] },
+    Row {
+        folder: "app",
+        may_use: &["profile", "bundle", "sources", "modules", "host", "git", "core", "protocol"],
+    },
     Row { folder: "cli", may_use: &["app", "protocol"] },
     Row { folder: "daemon", may_use: &["app", "protocol"] },
 ];

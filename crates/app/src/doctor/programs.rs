@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use amplifier_core::clock::Clock;
 use amplifier_core::loader::Loader;
+use amplifier_core::redact::names_a_secret;
 use amplifier_core::session::SessionBuilder;
+use amplifier_git::{Call, Fault, Git, Place};
 use amplifier_modules::table::BuiltIns;
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::mount_plan::{ModuleSpec, MountPlan};
@@ -41,7 +43,7 @@ pub(super) async fn toolchain(patient: &Patient) -> Finding {
 pub(super) async fn git(patient: &Patient) -> Finding {
     let check = Check::Git;
     let cure = format!("install git {}.{} or newer", GIT.0, GIT.1);
-    match ask("git", patient).await {
+    match ask_git(patient).await {
         Err(why) => check
             .warning(format!("git {why}; bundles and collections from repositories cannot be fetched"))
             .cure(cure),
@@ -76,15 +78,33 @@ pub(super) async fn node(patient: &Patient) -> Finding {
     })
 }
 
+async fn ask_git(patient: &Patient) -> Result<String, String> {
+    let git = Git::new(patient.access.environment.all());
+    let (place, arguments) = (Place::Nowhere, &["--version"]);
+    let call = Call { place, arguments, variables: &[], longest: patient.patience, most: 4_096 };
+    match git.run(call, |_| ()).await {
+        Ok(output) => Ok(output.text.lines().next().unwrap_or_default().trim().chars().take(60).collect()),
+        Err(Fault::Start(error)) => Err(why(&error)),
+        Err(fault) => Err(format!("does not tell its version ({fault})")),
+    }
+}
+
+fn why(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "is not installed".to_owned(),
+        _ => format!("does not start: {error}"),
+    }
+}
+
 /// The first line a program says about its version, or why it says nothing.
 async fn ask(program: &str, patient: &Patient) -> Result<String, String> {
     let mut command = Command::new(program);
-    command.arg("--version").env_clear().envs(patient.access.environment.all()).kill_on_drop(true);
+    let variables = patient.access.environment.all().into_iter();
+    let variables = variables.filter(|(name, _)| !name.to_str().is_none_or(names_a_secret));
+    // Some programs choose their version by a file of the directory that they run in, which may name another program.
+    command.arg("--version").env_clear().envs(variables).current_dir("/").kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let output = command.output().await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "is not installed".to_owned(),
-        _ => format!("does not start: {error}"),
-    })?;
+    let output = command.output().await.map_err(|error| why(&error))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().next().unwrap_or_default().trim();
     match output.status.success() && !line.is_empty() {

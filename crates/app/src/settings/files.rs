@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::error::SettingsError;
 use crate::env::{self, Environment};
 use crate::paths::Home;
-use crate::trust::is_repository;
+use crate::trust::{is_repository, top_of};
 
 /// The folder of a project's settings.
 const FOLDER: &str = ".amplifier";
@@ -77,10 +77,7 @@ impl SettingsFiles {
         let here = working_dir.canonicalize().unwrap_or_else(|_| working_dir.to_path_buf());
         let own = environment.get(env::HOME).map(PathBuf::from);
         let own = own.and_then(|own| own.canonicalize().ok());
-        // Above the home directory are others, and the home directory itself is no project.
-        let is_beyond = |folder: &Path| own.as_deref().is_some_and(|own| own.starts_with(folder));
-        let mut nearby = here.ancestors().take_while(|folder| !is_beyond(folder));
-        let top = nearby.find(|folder| is_repository(folder)).unwrap_or(&here);
+        let top = top_of(&here, own.as_deref());
         let within = here.ancestors().take_while(|folder| folder.starts_with(top));
         let is_own = |folder: &Path| own.as_deref() == Some(folder);
         let nearest = within.filter(|folder| !is_own(folder)).find(|folder| has_settings_folder(folder));

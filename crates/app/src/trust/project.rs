@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use amplifier_bundle::node::{Mapping, NodeValue};
+use amplifier_git::{Owner, Repository};
 use ignore::WalkBuilder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -24,8 +25,6 @@ const MOST_FILES: usize = 2_000;
 /// The most bytes of a file that are looked at.
 const MOST_BYTES: u64 = 32 << 20;
 
-/// The longest file that names the repository of a worktree.
-const MOST_OF_A_LINK: u64 = 4096;
 /// The most bytes of all files together that are looked at.
 const MOST_BYTES_IN_ALL: u64 = 64 << 20;
 /// What stands for a content that is too large to be looked at, and so is never trusted.
@@ -52,11 +51,13 @@ pub(super) fn wants(root: &Path, files: &SettingsFiles) -> Result<Vec<Power>, Se
     let directories = [Some(root), Some(here).filter(|here| *here != root)];
     for directory in directories.into_iter().flatten() {
         for path in links(&directory.join(FOLDER)) {
-            let (module, key) = ("project".to_owned(), name_in(root, &path));
             // One that leads nowhere yet says where a file would be made.
             let to = path.canonicalize().or_else(|_| std::fs::read_link(&path)).unwrap_or_default();
-            found.push(Power::Path { module, key, path: to.display().to_string() });
+            found.push(link(root, &path, &to));
         }
+        let words = directory.join(crate::project::FILE);
+        let leads_to = words.canonicalize().ok().filter(|to| !to.starts_with(root));
+        found.extend(leads_to.map(|to| link(root, &words, &to)));
         for path in FILES.map(|name| directory.join(name)).into_iter().filter(|path| path.is_file()) {
             file(root, &path, &mut found);
         }
@@ -149,35 +150,23 @@ fn programs(file: &str, value: &Value, found: &mut Vec<Power>) {
     }
 }
 
-/// Whether a directory is the top of a repository of this user. An empty `.git`, or one that somebody else put into a
-/// directory above, makes no repository of it.
+/// Whether a directory is the top of a repository of this user. An empty `.git`, one that leads into another repository,
+/// or one that another user put into a directory above makes no repository of it.
 pub(crate) fn is_repository(directory: &Path) -> bool {
-    let git = directory.join(".git");
-    let Ok(about) = std::fs::symlink_metadata(&git) else { return false };
-    let is_real = match about.is_dir() {
-        true => git.join("HEAD").is_file(),
-        // A worktree or a submodule: the file names a directory that is there.
-        false => about.is_file() && leads_to_a_repository(directory, &git),
-    };
-    is_real && is_own(&about)
+    Repository::at(directory).is_some_and(|repository| repository.owner() == Owner::User)
 }
 
-fn leads_to_a_repository(directory: &Path, file: &Path) -> bool {
-    let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(MOST_OF_A_LINK).read_to_string(&mut text));
-    let target = text.strip_prefix("gitdir:").map(str::trim);
-    read.is_ok() && target.is_some_and(|target| directory.join(target).join("HEAD").is_file())
+/// The top of the repository that a directory lies in, or the directory itself: nothing above belongs to its project. The
+/// home directory of the user and what is above it is the top of no project.
+pub(crate) fn top_of<'d>(directory: &'d Path, home: Option<&Path>) -> &'d Path {
+    let is_beyond = |folder: &Path| home.is_some_and(|home| home.starts_with(folder));
+    let mut nearby = directory.ancestors().take_while(|folder| !is_beyond(folder));
+    nearby.find(|folder| is_repository(folder)).unwrap_or(directory)
 }
 
-#[cfg(unix)]
-fn is_own(about: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    about.uid() == rustix::process::geteuid().as_raw()
-}
-
-#[cfg(not(unix))]
-fn is_own(_about: &std::fs::Metadata) -> bool {
-    true
+/// A link that leads out of where it lies.
+pub(super) fn link(root: &Path, path: &Path, to: &Path) -> Power {
+    Power::Path { module: "project".to_owned(), key: name_in(root, path), path: to.display().to_string() }
 }
 
 /// The root of a project as it is compared: without links.

@@ -50,7 +50,7 @@ fn resolve_spelling(
     // A file speaks of its neighbours first, then of the project.
     let mut escape = None;
     if let Speaker::File { dir, root } = speaker {
-        match inside(files, &dir.join(body), std::slice::from_ref(root)) {
+        match inside(files, roots, &dir.join(body), std::slice::from_ref(root)) {
             Ok((path, root)) => return Ok(Resolved { path, kind: MentionKind::Path, root }),
             Err(MentionFault::Escape(root)) => escape = Some(root),
             Err(_) => {}
@@ -60,7 +60,7 @@ fn resolve_spelling(
     if *speaker == Speaker::Person {
         reach.extend(roots.allowed.iter().cloned());
     }
-    match inside(files, &roots.base.join(body), &reach) {
+    match inside(files, roots, &roots.base.join(body), &reach) {
         Ok((path, root)) => Ok(Resolved { path, kind: MentionKind::Path, root }),
         Err(MentionFault::NotFound) => Err(escape.map_or(MentionFault::NotFound, MentionFault::Escape)),
         Err(fault) => Err(fault),
@@ -78,10 +78,10 @@ fn in_namespace(files: &impl Files, roots: &Roots, name: &str, path: &str) -> Re
     }
     let path = path.trim_start_matches('/');
     let reach = std::slice::from_ref(dir);
-    match inside(files, &dir.join(path), reach) {
+    match inside(files, roots, &dir.join(path), reach) {
         Err(MentionFault::NotFound) => match path.strip_prefix("context/") {
             // The folder of a profile's context is the context: the segment may name it once more.
-            Some(below) => inside(files, &dir.join(below), reach).map(resolved),
+            Some(below) => inside(files, roots, &dir.join(below), reach).map(resolved),
             None => Err(MentionFault::NotFound),
         },
         other => other.map(resolved),
@@ -107,12 +107,17 @@ fn at_home(
         Speaker::File { root, .. } => reach.push(root.clone()),
         Speaker::Instruction => {}
     }
-    let (path, root) = inside(files, &home.join(below), &reach)?;
+    let (path, root) = inside(files, roots, &home.join(below), &reach)?;
     Ok(Resolved { path, kind: MentionKind::Home, root })
 }
 
 /// The real path of what stands at `path`, or at `path.md`, if one of the roots holds it.
-fn inside(files: &impl Files, path: &Path, reach: &[PathBuf]) -> Result<(PathBuf, PathBuf), MentionFault> {
+fn inside(
+    files: &impl Files,
+    roots: &Roots,
+    path: &Path,
+    reach: &[PathBuf],
+) -> Result<(PathBuf, PathBuf), MentionFault> {
     let path = normalize(path);
     let first = reach.first().cloned().unwrap_or_default();
     if !reach.iter().any(|root| path.starts_with(root)) {
@@ -127,6 +132,12 @@ fn inside(files: &impl Files, path: &Path, reach: &[PathBuf]) -> Result<(PathBuf
         .find(|candidate| matches!(files.kind(candidate), PathKind::File | PathKind::Folder));
     let Some(found) = found else { return Err(MentionFault::NotFound) };
     let real = files.real_path(&found).map_err(fault)?;
+    if let Some(untrusted) = &roots.untrusted {
+        let is_below = [untrusted, &roots.base].into_iter().any(|folder| found.starts_with(folder));
+        if is_below && !real.starts_with(untrusted) {
+            return Err(MentionFault::Escape(untrusted.clone()));
+        }
+    }
     for root in reach {
         let real_root = files.real_path(root).unwrap_or_else(|_| root.clone());
         if real.starts_with(&real_root) {

@@ -35,6 +35,7 @@ fn roots(loaded: &LoadedBundle, base: PathBuf) -> Roots {
         home: None,
         allowed: Vec::new(),
         named: loaded.context.iter().map(|file| (file.key.clone(), file.path.clone())).collect(),
+        untrusted: None,
     }
 }
 
@@ -65,7 +66,7 @@ impl World {
         let gathered = gather(&Disk::default(), loaded, &roots, cache);
         let instruction =
             loaded.composed.instruction.as_ref().map(|instruction| instruction.text.text.as_str());
-        let text = system_prompt(instruction, &gathered).unwrap_or_default();
+        let text = system_prompt(instruction, &gathered, &|_| false).unwrap_or_default();
         text.replace(&self.root.display().to_string(), "<root>")
     }
 }
@@ -100,7 +101,7 @@ async fn without_files_the_prompt_is_the_instruction_and_without_both_there_is_n
     let world = World::new(&[("b/bundle.md", "---\nbundle: {name: b}\n---\nOnly this.\n")]);
     let loaded = world.load().await;
     assert_eq!(world.prompt(&loaded, &mut FileCache::default()), "Only this.");
-    assert_eq!(system_prompt(None, &Default::default()), None);
+    assert_eq!(system_prompt(None, &Default::default(), &|_| true), None);
     assert_eq!(expand("say @x", &Default::default()), "say @x");
 }
 

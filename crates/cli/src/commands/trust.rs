@@ -211,11 +211,11 @@ pub fn tell_left_out(access: &Access) {
         return;
     };
     let name = |power: &Power| match power {
-        Power::Setting { key, .. } => Some(key.clone()),
-        Power::File { path, .. } => Some(path.clone()),
+        Power::Setting { key: name, .. } | Power::File { path: name, .. } => Some(format!("`{name}`")),
+        Power::Path { key, path, .. } => Some(format!("`{key}` (a link to `{path}`)")),
         _ => None,
     };
-    let names: Vec<_> = wants.iter().filter_map(name).map(|name| format!("`{name}`")).collect();
+    let names: Vec<_> = wants.iter().filter_map(name).collect();
     let more = names.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let names: Vec<_> = names.into_iter().take(MOST_NAMED).collect();

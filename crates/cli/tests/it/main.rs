@@ -35,6 +35,8 @@ mod demo;
 mod desk;
 mod doctor;
 mod fetching;
+#[cfg(unix)]
+mod git_programs;
 mod help;
 #[cfg(target_os = "linux")]
 mod hostile;
@@ -59,6 +61,8 @@ mod plans_of_bundles;
 mod processes;
 mod profile;
 mod profile_phases;
+#[cfg(unix)]
+mod project_root;
 mod provider;
 mod run;
 mod run_events;

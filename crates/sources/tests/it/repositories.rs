@@ -227,7 +227,7 @@ async fn progress_is_told_and_the_second_fetch_has_none() {
 }
 
 /// A git that never ends, and a child of it that would outlive it. Both hold the pipe whose end the test waits for.
-fn endless_git(world: &World) -> amplifier_sources::git::GitProgram {
+fn endless_git(world: &World) -> amplifier_sources::git::Git {
     let script = world.path("endless-git");
     let (pids, started) = (world.path("pids"), world.path("started"));
     let text = format!(

@@ -11,7 +11,7 @@ use amplifier_protocol::time::Timestamp;
 use amplifier_sources::cache::Cache;
 use amplifier_sources::error::FetchError;
 use amplifier_sources::fetch::{Base, FetchContext, Fetched, Fetcher, Freshness, Identity};
-use amplifier_sources::git::GitProgram;
+use amplifier_sources::git::Git;
 use amplifier_sources::progress::{Progress, Report, Stage};
 use tempfile::TempDir;
 
@@ -91,8 +91,8 @@ impl World {
         variables
     }
 
-    pub fn git(&self) -> GitProgram {
-        GitProgram::new(self.variables())
+    pub fn git(&self) -> Git {
+        Git::new(self.variables())
     }
 
     pub fn fetcher(&self) -> Fetcher {

@@ -1,30 +1,17 @@
-//! Asking git: read-only commands with a time limit, in a group of their own, that trust nothing the repository says.
+//! Asking git how a repository stands. What the repository configures does not run; `amplifier-git` sees to that.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use amplifier_git::{Call, Git, Inspected, Place, Repository};
 
 use super::Config;
 use super::refs::MainBranch;
+use crate::environment;
 
 /// The most output of one command that is read.
 const MOST: u64 = 1024 * 1024;
-
-/// Variables that would lead git to another repository than the folder's.
-const ELSEWHERE: [&str; 7] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_EXTERNAL_DIFF",
-];
+/// The most bytes of a complaint that are kept.
+const MOST_COMPLAINT: usize = 4_096;
 
 /// What shall be asked.
 #[derive(Debug, Clone)]
@@ -78,22 +65,22 @@ impl Entry {
     }
 }
 
-/// The folder in which git keeps what it knows, for a folder inside a repository. Touches the disk.
-pub(super) fn find(dir: &Path) -> Option<PathBuf> {
-    dir.ancestors().find_map(|dir| {
-        let git = dir.join(".git");
-        let metadata = std::fs::metadata(&git).ok()?;
-        if metadata.is_dir() {
-            return Some(git);
+/// Asks git about a repository, and about its main branch where that is not known.
+pub(super) async fn read(
+    repository: Repository,
+    wanted: &Wanted,
+    main: MainBranch,
+    timeout: Duration,
+) -> Repo {
+    let git = Git::new(environment::of_this_process());
+    let mut complaint = Complaint::default();
+    let inspected = match git.inspect(repository, timeout, |bytes| complaint.push(bytes)).await {
+        Ok(inspected) => inspected,
+        Err(fault) => {
+            return Repo { exists: true, fault: Some(complaint.told(&fault)), ..Repo::default() };
         }
-        // A linked work tree: a small file that names the folder.
-        let text = (metadata.len() < 4_096).then(|| std::fs::read_to_string(&git).ok()).flatten()?;
-        Some(dir.join(text.strip_prefix("gitdir:")?.trim()))
-    })
-}
-
-/// Asks git about the repository around a folder, and about its main branch where that is not known.
-pub(super) async fn read(dir: &Path, wanted: &Wanted, main: MainBranch, timeout: Duration) -> Repo {
+    };
+    let run = async |arguments: &[&str]| run(&git, &inspected, arguments, timeout).await;
     let files = if wanted.untracked { "--untracked-files=normal" } else { "--untracked-files=no" };
     let status: &[&str] = if wanted.status {
         &["status", "--porcelain=v1", "--branch", "-z", "--ignore-submodules=dirty", files]
@@ -110,13 +97,13 @@ pub(super) async fn read(dir: &Path, wanted: &Wanted, main: MainBranch, timeout:
         "refs/heads/master",
     ];
     let (status, log, main_branch) = tokio::join!(
-        run(dir, status, timeout),
-        async { if wanted.commits > 0 { run(dir, &log, timeout).await } else { Ok(String::new()) } },
+        run(status),
+        async { if wanted.commits > 0 { run(&log).await } else { Ok(String::new()) } },
         async {
             match main {
                 _ if !wanted.main_branch => None,
                 MainBranch::Known(name) => name,
-                MainBranch::Unknown => main_branch(&run(dir, &refs, timeout).await.unwrap_or_default()),
+                MainBranch::Unknown => main_branch(&run(&refs).await.unwrap_or_default()),
             }
         },
     );
@@ -127,7 +114,7 @@ pub(super) async fn read(dir: &Path, wanted: &Wanted, main: MainBranch, timeout:
             (repo.branch, repo.entries) = (branch, Some(entries));
         }
         Ok(text) => repo.branch = Some(text.trim().to_owned()).filter(|branch| !branch.is_empty()),
-        Err(fault) => repo.fault = Some(fault.to_string()),
+        Err(fault) => repo.fault = Some(fault),
     }
     // A repository without a commit has no log; that is no fault.
     repo.commits = log.unwrap_or_default().lines().map(str::to_owned).collect();
@@ -135,75 +122,39 @@ pub(super) async fn read(dir: &Path, wanted: &Wanted, main: MainBranch, timeout:
     repo
 }
 
-/// Why git gave no answer.
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    #[error("git could not be started: {0}")]
-    Start(#[source] io::Error),
-    #[error("git could not be read: {0}")]
-    Read(#[source] io::Error),
-    #[error("git did not answer within {} ms", .0.as_millis())]
-    Late(Duration),
-    #[error("git refused: {0}")]
-    Refused(String),
+async fn run(
+    git: &Git,
+    inspected: &Inspected,
+    arguments: &[&str],
+    timeout: Duration,
+) -> Result<String, String> {
+    let mut complaint = Complaint::default();
+    let place = Place::Read(inspected);
+    let call = Call { place, arguments, variables: &[], longest: timeout, most: MOST };
+    match git.run(call, |bytes| complaint.push(bytes)).await {
+        // What is longer is used as far as it was read.
+        Ok(output) => Ok(output.text),
+        Err(fault) => Err(complaint.told(&fault)),
+    }
 }
 
-/// A running git. Whoever lets go of it before its end stops it, with everything it started.
-struct Running {
-    child: Box<dyn ChildWrapper>,
-    ended: bool,
-}
+/// The beginning of what git printed as an error.
+#[derive(Default)]
+struct Complaint(Vec<u8>);
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !self.ended {
-            // Gone already is as good as stopped.
-            self.child.start_kill().ok();
+impl Complaint {
+    fn push(&mut self, bytes: &[u8]) {
+        let room = MOST_COMPLAINT.saturating_sub(self.0.len()).min(bytes.len());
+        self.0.extend_from_slice(bytes.get(..room).unwrap_or_default());
+    }
+
+    fn told(&self, fault: &amplifier_git::Fault) -> String {
+        let text = String::from_utf8_lossy(&self.0);
+        match (fault, text.lines().next()) {
+            (amplifier_git::Fault::Refused, Some(line)) => format!("{fault}: {line}"),
+            _ => fault.to_string(),
         }
     }
-}
-
-async fn run(dir: &Path, arguments: &[&str], timeout: Duration) -> Result<String, Fault> {
-    let mut command = CommandWrap::with_new("git", |command| prepare(command, dir, arguments));
-    let child = command.wrap(ProcessGroup::leader()).spawn().map_err(Fault::Start)?;
-    let mut running = Running { child, ended: false };
-    let (stdout, stderr) = (running.child.stdout().take(), running.child.stderr().take());
-    let work = async {
-        let (out, err) =
-            tokio::try_join!(read_all(stdout, MOST), read_all(stderr, 4_096)).map_err(Fault::Read)?;
-        // What is longer than we read would wait for a reader for ever: it is used as far as it goes, and stopped.
-        if (out.len() as u64) < MOST {
-            let status = running.child.wait().await.map_err(Fault::Read)?;
-            running.ended = true;
-            if !status.success() {
-                let said = String::from_utf8_lossy(&err);
-                return Err(Fault::Refused(said.lines().next().unwrap_or("without a word").to_owned()));
-            }
-        }
-        Ok(String::from_utf8_lossy(&out).into_owned())
-    };
-    tokio::time::timeout(timeout, work).await.unwrap_or(Err(Fault::Late(timeout)))
-}
-
-async fn read_all(from: Option<impl AsyncRead + Unpin>, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if let Some(from) = from {
-        from.take(most).read_to_end(&mut bytes).await?;
-    }
-    Ok(bytes)
-}
-
-fn prepare(command: &mut Command, dir: &Path, arguments: &[&str]) {
-    // What a repository configures must not run programs or write to it while somebody merely looks.
-    command.args(["--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false"]);
-    command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"]);
-    command.args(["-c", "log.showSignature=false", "-c", "color.ui=false"]);
-    command.args(arguments).current_dir(dir).kill_on_drop(true);
-    for name in ELSEWHERE {
-        command.env_remove(name);
-    }
-    command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
 }
 
 /// Reads git's short form, every entry ended by a zero byte: spaces and line ends in names are then no riddle.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use amplifier_git::Repository;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -167,9 +168,11 @@ impl Inner {
         };
         let dir = self.dir.clone();
         let found = tokio::task::spawn_blocking(move || {
-            git::find(&dir).map(|git_dir| (marks(&git_dir), refs::main_branch(&git_dir)))
+            let repository = Repository::around(&dir)?;
+            let main = refs::main_branch(repository.common_dir());
+            Some((marks(repository.git_dir()), main, repository))
         });
-        let (marks, main) = match found.await {
+        let (marks, main, repository) = match found.await {
             Ok(Some(found)) => found,
             Ok(None) => {
                 let mut state = self.lock();
@@ -188,7 +191,7 @@ impl Inner {
         if known {
             return;
         }
-        let mut repo = git::read(&self.dir, wanted, main, self.timeout).await;
+        let mut repo = git::read(repository, wanted, main, self.timeout).await;
         let mut state = self.lock();
         if repo.fault.is_some()
             && let Some(last) = state.repo.as_ref().filter(|last| last.exists)

@@ -1,6 +1,6 @@
 //! The branch that others build on, from the files that git keeps branches in: a process less for every turn.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The largest list of packed branches that is looked through here.
 const MOST: u64 = 1024 * 1024;
@@ -13,14 +13,13 @@ pub(super) enum MainBranch {
     Unknown,
 }
 
-/// Reads the files of a repository; `git_dir` is its own folder, also that of a linked work tree.
-pub(super) fn main_branch(git_dir: &Path) -> MainBranch {
-    let shared = shared(git_dir);
+/// Reads the files of a repository; `shared` is what all its work trees share.
+pub(super) fn main_branch(shared: &Path) -> MainBranch {
     if shared.join("reftable").exists() {
         return MainBranch::Unknown;
     }
     // Symbolic names are always files of their own.
-    let origin = std::fs::read_to_string(shared.join("refs/remotes/origin/HEAD")).unwrap_or_default();
+    let origin = text(&shared.join("refs/remotes/origin/HEAD"));
     let origin = origin.trim().strip_prefix("ref: refs/remotes/origin/").map(str::to_owned);
     if origin.is_some() {
         return MainBranch::Known(origin);
@@ -30,7 +29,7 @@ pub(super) fn main_branch(git_dir: &Path) -> MainBranch {
     if length > MOST {
         return MainBranch::Unknown;
     }
-    let packed = std::fs::read_to_string(&packed).unwrap_or_default();
+    let packed = text(&packed);
     let has = |name: &str| {
         let branch = format!("refs/heads/{name}");
         shared.join(&branch).is_file() || packed.lines().any(|line| line.split(' ').nth(1) == Some(&branch))
@@ -38,17 +37,17 @@ pub(super) fn main_branch(git_dir: &Path) -> MainBranch {
     MainBranch::Known(["main", "master"].iter().find(|name| has(name)).map(|name| (*name).to_owned()))
 }
 
-/// Where the branches are: linked work trees share those of the first one.
-fn shared(git_dir: &Path) -> PathBuf {
-    match std::fs::read_to_string(git_dir.join("commondir")) {
-        Ok(text) => git_dir.join(text.trim()),
-        Err(_) => git_dir.to_owned(),
-    }
+/// A file; nothing where there is none. What would make its reader wait is none.
+fn text(path: &Path) -> String {
+    let is_file = path.is_file();
+    is_file.then(|| std::fs::read_to_string(path).ok()).flatten().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+
+    use amplifier_git::Repository;
 
     use super::*;
 
@@ -76,7 +75,7 @@ mod tests {
         git(&first, &["pack-refs", "--all"]);
         assert!(!first.join(".git/refs/heads/master").exists());
         assert_eq!(main_branch(&first.join(".git")), known("master"));
-        assert_eq!(main_branch(&first.join(".git/worktrees/b")), known("master"));
+        assert_eq!(main_branch(Repository::at(&linked).unwrap().common_dir()), known("master"));
         git(&first, &["branch", "trunk"]);
         git(&first, &["symbolic-ref", "HEAD", "refs/heads/trunk"]);
         git(dir.path(), &["clone", "--quiet", "a", "c"]);
