@@ -59,7 +59,180 @@ const DESTROYERS: &[&str] = &[
 const DATABASES: &[&str] =
     &["psql", "mysql", "mariadb", "sqlite3", "redis-cli", "mongosh", "mongo", "clickhouse-client", "cqlsh"];
 const CLOUDS: &[&str] = &["kubectl", "terraform", "aws", "gcloud", "az", "helm", "gh", "heroku"];
-const EDITORS: &[&str] = &["vim", "vi", "nvim", "ex", "ed", "emacs", "gdb", "man", "less"];
+const EDITORS: &[&str] = &["vim", "vi", "nvim", "ex", "ed", "emacs", "man", "less"];
+
+/// Programs that run no code, and read no settings, of the folder they stand in.
+const PLAIN: &[&str] = &[
+    ":",
+    "[",
+    "ag",
+    "alias",
+    "awk",
+    "base64",
+    "basename",
+    "bash",
+    "bg",
+    "break",
+    "builtin",
+    "cal",
+    "cat",
+    "cd",
+    "chmod",
+    "cksum",
+    "clear",
+    "cmp",
+    "column",
+    "comm",
+    "command",
+    "continue",
+    "cp",
+    "curl",
+    "cut",
+    "dash",
+    "date",
+    "dd",
+    "declare",
+    "df",
+    "diff",
+    "dir",
+    "dirname",
+    "disown",
+    "du",
+    "echo",
+    "egrep",
+    "env",
+    "eval",
+    "exec",
+    "exit",
+    "expand",
+    "export",
+    "expr",
+    "false",
+    "fd",
+    "fdfind",
+    "fg",
+    "fgrep",
+    "file",
+    "find",
+    "fmt",
+    "fold",
+    "free",
+    "gawk",
+    "getopts",
+    "git",
+    "grep",
+    "gsed",
+    "hash",
+    "head",
+    "hexdump",
+    "hostname",
+    "iconv",
+    "id",
+    "install",
+    "jobs",
+    "join",
+    "jq",
+    "kill",
+    "less",
+    "let",
+    "ln",
+    "local",
+    "ls",
+    "mapfile",
+    "mawk",
+    "md5sum",
+    "mkdir",
+    "mktemp",
+    "more",
+    "mv",
+    "nice",
+    "nl",
+    "nohup",
+    "nproc",
+    "numfmt",
+    "od",
+    "parallel",
+    "paste",
+    "pgrep",
+    "popd",
+    "printenv",
+    "printf",
+    "ps",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readlink",
+    "readonly",
+    "realpath",
+    "return",
+    "rev",
+    "rg",
+    "rm",
+    "rmdir",
+    "sed",
+    "seq",
+    "set",
+    "setsid",
+    "sh",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "shift",
+    "shopt",
+    "shuf",
+    "sleep",
+    "sort",
+    "stat",
+    "stdbuf",
+    "strings",
+    "sum",
+    "tac",
+    "tail",
+    "tee",
+    "test",
+    "time",
+    "timeout",
+    "touch",
+    "tr",
+    "trap",
+    "tree",
+    "true",
+    "truncate",
+    "tsort",
+    "tty",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "uname",
+    "unexpand",
+    "uniq",
+    "unset",
+    "uptime",
+    "vdir",
+    "wait",
+    "wc",
+    "wget",
+    "which",
+    "who",
+    "whoami",
+    "xargs",
+    "xxd",
+    "yes",
+    "zsh",
+];
+
+/// Whether a program, as it is named, runs nothing of the project around it. `git` and shells are judged by their words.
+pub(super) fn runs_nothing_of_a_project(name: &str) -> bool {
+    let program = match name.rsplit_once('/') {
+        Some(("/bin" | "/usr/bin" | "/usr/local/bin", program)) => program,
+        Some(_) => return false,
+        None => name,
+    };
+    PLAIN.contains(&program) || SYSTEM.contains(&program) || DESTROYERS.contains(&program)
+}
 
 /// What speaks against a program.
 pub(super) fn risk(program: &str, words: &[String], shown: &str) -> Option<Risk> {
@@ -68,7 +241,59 @@ pub(super) fn risk(program: &str, words: &[String], shown: &str) -> Option<Risk>
         |wanted: &[&str]| words.iter().any(|word| wanted.iter().any(|start| word.starts_with(start)));
     let first = words.iter().map(String::as_str).find(|word| !word.is_empty() && !word.starts_with('-'));
     Some(match program {
-        "awk" | "gawk" | "mawk" if awk_reaches_out(words) => Risk::Opaque,
+        // It decides what this program asks about.
+        "amplifier" | "amplifierd" if !has(&["--version", "--help"]) => Risk::Persistence,
+        "gh" if has(&["token"]) || shown.contains("--show-token") => Risk::Secret,
+        "aws" | "gcloud" | "az" | "npm" | "kubectl" | "docker"
+            if ["token", "credential", "secret", "--raw", "_auth", "print-access"]
+                .iter()
+                .any(|mark| shown.contains(mark)) =>
+        {
+            Risk::Secret
+        }
+        "security" | "secret-tool" | "pass" | "op" | "keyctl" | "kwallet-query" | "bw" | "vault" => {
+            Risk::Secret
+        }
+        "gpg" | "gpg2" if begins(&["--export-secret", "-d", "--decrypt"]) => Risk::Secret,
+        // Without a dash `e` shows the environment.
+        "ps" if words.iter().any(|word| {
+            word.contains("environ") || (word.contains('e') && word.chars().all(|c| c.is_ascii_alphabetic()))
+        }) =>
+        {
+            Risk::Secret
+        }
+        "gcore" | "pmap" | "reptyr" | "pstack" => Risk::Secret,
+        "rg" if begins(&["--pre", "--hostname-bin"]) => Risk::Opaque,
+        "ag" if begins(&["--pager"]) => Risk::Opaque,
+        "file" if flagged(words, 'C') || begins(&["--compile"]) => Risk::Outside,
+        "date" if flagged(words, 's') || begins(&["--set"]) => Risk::System,
+        "hostname" if first.is_some() => Risk::System,
+        "shopt" if has(&["dotglob", "extglob", "expand_aliases"]) => Risk::Opaque,
+        "set" if has(&["-o"]) && has(&["history"]) => Risk::Opaque,
+        "split" if begins(&["--filter"]) => Risk::Opaque,
+        "less" | "more" | "man"
+            if words.iter().any(|word| word.starts_with('+'))
+                || begins(&["-o", "-O", "--log", "-P", "--pager", "-k", "--lesskey", "-H", "--html"]) =>
+        {
+            Risk::Opaque
+        }
+        "gdb" | "lldb" | "tmux" | "screen" | "dbus-send" | "gdbus" | "busctl" | "systemd-run" => Risk::Opaque,
+        _ if begins(&["--files0-from", "-files0-from", "--files-from", "--compress-program"]) => Risk::Opaque,
+        "tar" | "bsdtar" | "cpio" | "zip" | "pax"
+            if has(&["-T", "-@", "-P", "--absolute-names", "-F", "-TT"])
+                || begins(&[
+                    "--rsh",
+                    "--to-comm",
+                    "--info-script",
+                    "--new-volume",
+                    "--use-comp",
+                    "--rmt",
+                    "-I",
+                ])
+                || matches!(program, "cpio" | "pax") =>
+        {
+            Risk::Opaque
+        }
         "nc" | "ncat" | "netcat" | "socat" | "telnet" => connection(words, shown),
         "ssh-copy-id" | "sftp" | "ftp" | "mail" | "sendmail" => Risk::Send,
         "kill" | "pkill" | "killall" | "skill" => return kill(program, words),
@@ -103,11 +328,6 @@ pub(super) fn risk(program: &str, words: &[String], shown: &str) -> Option<Risk>
         _ if DATABASES.contains(&program) => return database(shown),
         _ => return package(program, first.unwrap_or_default()),
     })
-}
-
-fn awk_reaches_out(words: &[String]) -> bool {
-    let marks = ["system(", "| \"", "|\"", "getline", "> \"/", ">\"/"];
-    words.iter().any(|word| marks.iter().any(|mark| word.contains(mark)))
 }
 
 fn connection(words: &[String], shown: &str) -> Risk {

@@ -11,7 +11,7 @@ impl Parser {
             match c {
                 '<' | '>' if self.peek_at(1) == Some('(') => {
                     self.at += 2;
-                    word.parts.push(Part::Code(self.code()?));
+                    word.parts.push(Part::Stream(self.code()?));
                 }
                 ' ' | '\t' | '\r' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
                 '$' if self.eat("$IFS") || self.eat("${IFS}") => {
@@ -64,7 +64,8 @@ impl Parser {
                 _ => return Ok(None),
             }
         }
-        if rest.get(length) == Some(&'+') {
+        let adds = rest.get(length) == Some(&'+');
+        if adds {
             length += 1;
         }
         if rest.get(length) != Some(&'=') {
@@ -73,6 +74,9 @@ impl Parser {
         // An index is arithmetic, and arithmetic can hold code.
         let index: String = rest.iter().take(length).skip(name.len()).collect();
         let mut extra = Word::default();
+        if adds {
+            extra.parts.push(Part::Unknown(Vec::new()));
+        }
         if index.contains('$') || index.contains('`') {
             extra.parts.push(Part::Unknown(vec![parse_at(
                 &format!(": {}", index.trim_matches(['[', ']', '+'])),
@@ -114,6 +118,8 @@ impl Parser {
             }
         }
         self.at += 1;
+        // Its elements are no one text.
+        value.parts.push(Part::Unknown(Vec::new()));
         Ok(value)
     }
 
