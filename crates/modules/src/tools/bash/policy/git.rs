@@ -212,16 +212,41 @@ fn git_risk(command: &str, rest: &[String]) -> Option<Risk> {
         "filter-branch" | "filter-repo" | "update-ref" => true,
         _ => false,
     };
-    let later =
-        ["alias.", "core.hookspath", "core.sshcommand", "core.pager", "core.fsmonitor", "core.editor"];
     match command {
         _ if loses => Some(Risk::Destructive),
         "push" | "send-email" => Some(Risk::Share),
-        "config" if has(&["--global", "--system"]) || later.iter().any(|key| begins(key)) => {
+        "config" if has(&["--global", "--system", "-e", "--edit"]) || sets_more_than_names(rest) => {
             Some(Risk::Persistence)
         }
         "rebase" | "bisect" if has(&["-x", "--exec", "run"]) => Some(Risk::Opaque),
         _ if begins("ext::") || begins("--upload-pack") => Some(Risk::HiddenCode),
         _ => None,
     }
+}
+
+/// Whether `git config` sets anything but who commits and how text is shown: most keys can name a program.
+fn sets_more_than_names(rest: &[String]) -> bool {
+    let words: Vec<String> = rest
+        .iter()
+        .filter(|word| !word.starts_with('-') && !matches!(word.as_str(), "set" | "get" | "unset" | "list"))
+        .map(|word| word.to_lowercase())
+        .collect();
+    let reads = rest.iter().any(|word| {
+        word.starts_with("--get")
+            || word.starts_with("--list")
+            || matches!(word.as_str(), "get" | "list" | "-l")
+    });
+    let plain = [
+        "user.",
+        "color.",
+        "advice.",
+        "branch.",
+        "init.defaultbranch",
+        "pull.rebase",
+        "push.default",
+        "core.autocrlf",
+    ];
+    !reads
+        && words.len() > 1
+        && !words.first().is_some_and(|key| plain.iter().any(|start| key.starts_with(start)))
 }

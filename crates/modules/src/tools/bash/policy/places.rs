@@ -273,7 +273,7 @@ impl Policy {
             return Place::Secret;
         }
         let home = &self.home_folder();
-        if STARTUP.iter().any(|name| path.starts_with(home.join(name))) || text.contains("/.git/hooks") {
+        if STARTUP.iter().any(|name| path.starts_with(home.join(name))) || runs_later(path) {
             return Place::Startup;
         }
         // A workspace that is the whole machine or a whole home protects nothing, so it excuses nothing.
@@ -290,6 +290,13 @@ impl Policy {
             if workspace.starts_with(path) && path.components().count() > 2 {
                 return Place::Whole;
             }
+        }
+        // A home may be temporary itself.
+        if path == home || home.starts_with(path) && path.components().count() > 2 {
+            return Place::Whole;
+        }
+        if path.starts_with(home) && home.components().count() > 1 {
+            return if holds_variables(path) { Place::Variables } else { Place::Outside };
         }
         if let Some(root) = TEMPORARY.iter().find(|root| path.starts_with(root)) {
             return if path == Path::new(root) { Place::Outside } else { Place::Temporary };
@@ -316,6 +323,12 @@ impl Policy {
             _ => Place::Outside,
         }
     }
+}
+
+/// What `git` and this program run or obey later on, in any project.
+fn runs_later(path: &Path) -> bool {
+    let kept = |part: &std::ffi::OsStr| part == ".git" || part == ".amplifier";
+    path.ends_with(".mcp.json") || path.parent().is_some_and(|above| above.iter().any(kept))
 }
 
 /// `.env` and its like; not the samples that are meant to be read.

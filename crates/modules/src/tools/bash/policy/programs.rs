@@ -58,6 +58,7 @@ const WRITERS: &[&str] = &[
     "logger",
     "fallocate",
     "setfacl",
+    "iconv",
     "setfattr",
     "chattr",
 ];
@@ -79,7 +80,10 @@ impl Walk<'_> {
             "sort" => self.sort(arguments, shown),
             "tree" | "script" => self.option_written(arguments, &["-o", "--output"], shown),
             "uniq" | "xxd" => self.all_written(targets(arguments).get(1..).unwrap_or_default(), shown),
-            "read" | "mapfile" | "readarray" | "unset" | "getopts" => self.names_set(arguments, shown),
+            "read" | "mapfile" | "readarray" | "unset" | "getopts" | "let" | "test" | "[" | "wait"
+            | "printf" => {
+                self.names_set(program, arguments, shown);
+            }
             _ if WRITERS.contains(&program) => {
                 self.outside(arguments, shown);
                 let risk = known::risk(program, &words, shown);
@@ -158,7 +162,7 @@ impl Walk<'_> {
         for word in arguments {
             let text = word.path().unwrap_or_default();
             let path = match text.strip_prefix('-') {
-                Some(_) => text.split_once('=').map(|(_, path)| path).or_else(|| text.get(2..)),
+                Some(_) => text.find(['/', '~']).and_then(|at| text.get(at..)),
                 None => Some(text.as_str()),
             };
             let Some(path) = path.filter(|path| path.contains('/') || path.starts_with('~') || *path == "..")
@@ -208,10 +212,24 @@ impl Walk<'_> {
         }
     }
 
-    /// Variables that a builtin sets.
-    fn names_set(&mut self, arguments: &[Word], shown: &str) {
-        for name in arguments.iter().filter_map(Word::literal).filter(|name| !name.starts_with('-')) {
-            self.assigned(&name, &Word::default(), shown);
+    /// Variables that a builtin sets, and the places in lists that it counts out.
+    fn names_set(&mut self, program: &str, arguments: &[Word], shown: &str) {
+        let words: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_default()).collect();
+        let has = |option: &str| words.iter().any(|word| word.starts_with(option));
+        if program == "printf" && !has("-v") || matches!(program, "test" | "[") && !has("-v") {
+            return;
+        }
+        if matches!(program, "mapfile" | "readarray") && flagged(&words, 'C') {
+            self.found.push((Risk::Opaque, shown.to_owned()));
+        }
+        for word in arguments {
+            self.counted(word, program);
+            let name = word.literal().unwrap_or_default();
+            if self.is_telling(name.trim_start_matches("-v"), &Word::default())
+                && !matches!(program, "test" | "[")
+            {
+                self.found.push((Risk::Opaque, shown.to_owned()));
+            }
         }
     }
 

@@ -80,6 +80,14 @@ const SETTERS: &[&str] = &[
     "trap",
 ];
 
+/// What a program does with a file that it is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// It may open it.
+    Opens,
+    Names,
+}
+
 /// The variables that a script sets, with every value they may have. When it sets some out of sight, none is known.
 pub(super) fn variables(script: &Script) -> Variables {
     let mut known = Variables::new();
@@ -198,15 +206,16 @@ impl Walk<'_> {
                 .first()
                 .and_then(Word::literal)
                 .is_some_and(|name| NAMES_OF_GIT.contains(&name.as_str()));
-        let opens = !OPENS_NOTHING.contains(&program) && !names_of_git && !self.functions.contains(program);
+        let names = OPENS_NOTHING.contains(&program) || names_of_git || self.functions.contains(program);
+        let used = if names { Use::Names } else { Use::Opens };
         for word in arguments {
             match texts(word, &self.variables) {
                 Some(texts) => {
                     for text in texts.iter().flat_map(|text| pieces(text)) {
-                        self.path_read(program, text, opens, shown);
+                        self.path_read(program, text, used, shown);
                     }
                 }
-                None if opens => self.found.push((Risk::Unseen, shown.to_owned())),
+                None if used == Use::Opens => self.found.push((Risk::Unseen, shown.to_owned())),
                 None => {}
             }
         }
@@ -226,17 +235,17 @@ impl Walk<'_> {
     /// A redirect that reads.
     pub(super) fn redirect_read(&mut self, target: &Word, shown: &str) {
         match texts(target, &self.variables) {
-            Some(texts) => texts.iter().for_each(|text| self.path_read("<", text, true, shown)),
+            Some(texts) => texts.iter().for_each(|text| self.path_read("<", text, Use::Opens, shown)),
             None => self.found.push((Risk::Unseen, shown.to_owned())),
         }
     }
 
-    fn path_read(&mut self, program: &str, text: &str, opens: bool, shown: &str) {
+    fn path_read(&mut self, program: &str, text: &str, used: Use, shown: &str) {
         let folder = self.folder.clone();
         let absolute = text.starts_with(['/', '~']);
         let Some(base) = folder.as_deref().or_else(|| absolute.then_some(Path::new("/"))) else {
             // Nobody can tell which file it is.
-            if opens && !text.starts_with('-') && !text.is_empty() {
+            if used == Use::Opens && !text.starts_with('-') && !text.is_empty() {
                 self.found.push((Risk::Unseen, shown.to_owned()));
             }
             return;
@@ -252,9 +261,9 @@ impl Walk<'_> {
             None => self.found.push((Risk::Unseen, shown.to_owned())),
             Some(files) => {
                 for file in files {
-                    let place = match opens {
-                        true => self.policy.followed_place(&file, Some(base)),
-                        false => self.policy.place(&file, Some(base)),
+                    let place = match used {
+                        Use::Opens => self.policy.followed_place(&file, Some(base)),
+                        Use::Names => self.policy.place(&file, Some(base)),
                     };
                     self.read(place, shown);
                     if !names_only && self.policy.is_above_secrets(Path::new(&file)) {

@@ -5,54 +5,87 @@ use super::code;
 use super::walk::Walk;
 use crate::tools::bash::shell::Word;
 
+/// Options that send something.
+const DATA: &[&str] =
+    &["--data", "--json", "--request", "--form", "--post-", "--body-", "--method", "--url-query"];
+
+/// Whether everything that is asked is this machine.
+fn is_local(words: &[String]) -> bool {
+    let (mut asked, mut value) = (0_usize, false);
+    for word in words {
+        if std::mem::take(&mut value) {
+            continue;
+        }
+        if word.starts_with('-') {
+            // A way around what the address says.
+            if [
+                "--resolve",
+                "--connect-to",
+                "-x",
+                "--proxy",
+                "--preproxy",
+                "--socks",
+                "--url",
+                "--next",
+                "-:",
+            ]
+            .iter()
+            .any(|start| word.starts_with(start))
+            {
+                return false;
+            }
+            value = matches!(
+                word.as_str(),
+                "-d" | "-X" | "-F" | "-H" | "-o" | "-w" | "-u" | "-A" | "-b" | "-c" | "-m" | "-O"
+            ) || (word.starts_with("--")
+                && !word.contains('=')
+                && (DATA.iter().any(|start| word.starts_with(start)) || word == "--header"));
+            continue;
+        }
+        let address = word.split_once("://").map_or(word.as_str(), |(_, rest)| rest);
+        let host = address.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        let host = host.rsplit('@').next().unwrap_or_default();
+        let name =
+            if host.starts_with('[') { host.split_inclusive(']').next() } else { host.split(':').next() };
+        if !matches!(name, Some("localhost" | "127.0.0.1" | "[::1]")) {
+            return false;
+        }
+        asked += 1;
+    }
+    asked > 0
+}
+
+/// Files of settings may say anything, and some options run a program.
+fn hides(program: &str, word: &str) -> bool {
+    let options: &[&str] = match program {
+        "curl" => &["-K", "--config", "--engine"],
+        _ => &["-e", "--execute", "--use-askpass", "-i", "--input-file", "--config"],
+    };
+    options.iter().any(|start| word.starts_with(start))
+}
+
 impl Walk<'_> {
     pub(super) fn download(&mut self, program: &str, words: &[String], arguments: &[Word], shown: &str) {
-        let local = words
-            .iter()
-            .any(|word| ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| word.contains(host)));
+        let local = is_local(words);
         let data = |word: &String| {
-            matches!(
-                word.as_str(),
-                "-d" | "--data"
-                    | "--data-raw"
-                    | "--data-binary"
-                    | "--json"
-                    | "-X"
-                    | "--request"
-                    | "--post-data"
-                    | "-F"
-                    | "--form"
-            ) || ["--data", "--form", "--post-", "--body-", "--url-query"]
-                .iter()
-                .any(|start| word.starts_with(start))
-                || (program == "curl" && ["-d", "-F"].iter().any(|start| word.starts_with(start)))
+            let short = program == "curl" && ["-d", "-F", "-X"].iter().any(|start| word.starts_with(start));
+            short || DATA.iter().any(|start| word.starts_with(start))
         };
         let file =
             |word: &String| word.starts_with('@') || word.contains("=@") || word.starts_with("--post-file");
-        if words.iter().any(|word| word.starts_with("-T") || word.starts_with("--upload-file") || file(word))
-        {
+        let raw = |word: &String| {
+            word.split_once("://").is_some_and(|(scheme, _)| {
+                !["http", "https", "file"].contains(&scheme.to_lowercase().as_str())
+            })
+        };
+        if words.iter().any(|word| {
+            raw(word) || word.starts_with("-T") || word.starts_with("--upload-file") || file(word)
+        }) {
             self.found.push((Risk::Send, shown.to_owned()));
         } else if words.iter().any(data) && !local {
             self.found.push((Risk::Share, shown.to_owned()));
         }
-        // Files of settings may say anything, and these run a program.
-        let hidden = [
-            "-K",
-            "--config",
-            "--engine",
-            "-e",
-            "--execute",
-            "--use-askpass",
-            "-i",
-            "--input-file",
-            "--proxy-header",
-        ];
-        let hides = |word: &String| {
-            hidden.iter().any(|start| word == start || word.starts_with(&format!("{start}=")))
-                || (word.starts_with("-K") && program == "curl")
-        };
-        let curls = |word: &String| program == "curl" && matches!(word.as_str(), "-i" | "-e");
-        if words.iter().any(|word| hides(word) && !curls(word)) {
+        if words.iter().any(|word| hides(program, word)) {
             self.found.push((Risk::Opaque, shown.to_owned()));
         }
         self.outside(arguments, shown);

@@ -190,6 +190,7 @@ impl Walk<'_> {
     fn group(&mut self, group: &Group) {
         for word in &group.words {
             self.inside(word);
+            self.counted(word, "[[ … ]]");
         }
         for redirect in &group.redirects {
             self.redirect(redirect, "(…)");
@@ -264,24 +265,26 @@ impl Walk<'_> {
 
     pub(super) fn assigned(&mut self, name: &str, value: &Word, shown: &str) {
         self.inside(value);
+        self.counted(value, name);
         if self.is_telling(name, value) {
             self.fixed.push((Risk::Opaque, format!("{name}={} {shown}", value.shown())));
         }
     }
 
     /// Whether a variable decides which programs run and which files they read. Something may be added behind `PATH`.
-    fn is_telling(&self, name: &str, value: &Word) -> bool {
+    pub(super) fn is_telling(&self, name: &str, value: &Word) -> bool {
         let name = name.split(['[', '+']).next().unwrap_or(name);
         let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
         let telling = || {
-            let runs_nothing = name.ends_with("PAGER") || name.ends_with("EDITOR");
             let value = value.literal().unwrap_or_default();
             let value = value.rsplit('=').next().unwrap_or_default();
-            !(runs_nothing && ["", "cat", "true", ":"].contains(&value))
-                && !begins(QUIET)
-                && (TELLING.contains(&name)
-                    || begins(TELLING_STARTS)
-                    || (name.starts_with("CARGO_TARGET_") && name != "CARGO_TARGET_DIR"))
+            let shows = name.ends_with("PAGER") || name.ends_with("EDITOR");
+            if begins(QUIET) || (shows && ["", "cat", "true", ":"].contains(&value)) {
+                return false;
+            }
+            TELLING.contains(&name)
+                || begins(TELLING_STARTS)
+                || (name.starts_with("CARGO_TARGET_") && name != "CARGO_TARGET_DIR")
         };
         match name {
             "PATH" => {
@@ -309,6 +312,14 @@ impl Walk<'_> {
         let Some(folder) = &self.folder else { return self.policy.workspace.is_some() };
         self.policy.trust.is_untrusted(folder)
             || (self.policy.workspace.is_some() && !self.policy.is_workspace(folder))
+    }
+
+    /// Where the shell counts, it runs code in the text of a word, even in quotes: `[[ 'a[$(x)]' -eq 1 ]]`.
+    pub(super) fn counted(&mut self, word: &Word, shown: &str) {
+        let code = |part: &Part| matches!(part, Part::Text { text, .. } if text.contains("$(") || text.contains('`'));
+        if word.parts.iter().any(code) {
+            self.found.push((Risk::Opaque, format!("{shown} {}", word.shown())));
+        }
     }
 
     /// The code inside a word runs too.

@@ -100,18 +100,8 @@ impl Walk<'_> {
             if program == "env" && (text == "-S" || text == "--split-string") {
                 return self.code(Source::Words(after), "env -S");
             }
-            if (program == "env"
-                && (text.starts_with("-S")
-                    || text.starts_with("--split")
-                    || text.starts_with("-C")
-                    || text.starts_with("--chdir")
-                    || text.starts_with("-vS")))
-                || (matches!(program, "strace" | "ltrace")
-                    && (text.starts_with("-p") || text.starts_with("-o")))
-                || (matches!(program, "xargs" | "parallel")
-                    && (text.starts_with("-a") || text.starts_with("--arg-file")))
-            {
-                self.found.push((Risk::Opaque, text.clone()));
+            if hides(program, &text) {
+                self.found.push((Risk::Opaque, format!("{program} {text}")));
             }
             if program == "time" && text.starts_with("-o") {
                 self.all_written(after.get(..1).unwrap_or_default(), program);
@@ -146,28 +136,32 @@ impl Walk<'_> {
             return;
         }
         if program == "xargs" || program == "parallel" {
-            // What it adds comes from elsewhere.
-            match self.listed(input) {
-                Some(added) => words.extend(added),
-                None => words.push(Word::unknown()),
-            }
-            if self.is_foreign() && !arguments.iter().any(|word| word.literal().as_deref() == Some("-0")) {
-                // A name with a blank in it would become two.
-                words.push(Word::unknown());
-            }
-            let shell = words
-                .first()
-                .and_then(Word::name)
-                .is_some_and(|name| SHELLS.contains(&name.rsplit('/').next().unwrap_or_default()));
-            if let (true, Input::Piped(stages)) = (shell, input) {
-                self.found
-                    .push((piped_risk(stages), words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")));
-            }
+            self.added(&mut words, arguments, input);
         }
         if program == "watch" {
             return self.code(Source::Words(rest), program);
         }
         self.words(&words, input);
+    }
+
+    /// What `xargs` adds comes from elsewhere.
+    fn added(&mut self, words: &mut Vec<Word>, arguments: &[Word], input: Input<'_>) {
+        match self.listed(input) {
+            Some(added) => words.extend(added),
+            None => words.push(Word::unknown()),
+        }
+        if self.is_foreign() && !arguments.iter().any(|word| word.literal().as_deref() == Some("-0")) {
+            // A name with a blank in it would become two.
+            words.push(Word::unknown());
+        }
+        let shell = words
+            .first()
+            .and_then(Word::name)
+            .is_some_and(|name| SHELLS.contains(&name.rsplit('/').next().unwrap_or_default()));
+        if let (true, Input::Piped(stages)) = (shell, input) {
+            self.found
+                .push((piped_risk(stages), words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")));
+        }
     }
 
     /// The folders whose files a pipeline lists, when it lists no others: what `xargs` adds is inside them.
@@ -389,6 +383,17 @@ impl Walk<'_> {
             self.found.push((Risk::Destructive, shown.to_owned()));
         }
     }
+}
+
+/// Whether an option of a wrapper makes it run, read or watch what its words do not show.
+fn hides(program: &str, option: &str) -> bool {
+    let options: &[&str] = match program {
+        "env" => &["-S", "--split", "-C", "--chdir", "-vS"],
+        "strace" | "ltrace" => &["-p", "-o"],
+        "xargs" | "parallel" => &["-a", "--arg-file"],
+        _ => &[],
+    };
+    options.iter().any(|start| option.starts_with(start))
 }
 
 /// Of these languages enough is known to judge a short program.
