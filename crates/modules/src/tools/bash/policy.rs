@@ -216,6 +216,10 @@ impl Policy {
             Ok(script) => walk::walk(self, &script, folder),
             Err(unreadable) => (vec![(Risk::Opaque, format!("{command} ({unreadable})"))], Vec::new()),
         };
+        // The value of a variable as a prompt: the code in it runs.
+        if command.contains("@P}") {
+            found.push((Risk::Opaque, command.to_owned()));
+        }
         if pattern::mentioned(&self.denied, command) {
             found.push((Risk::Listed, command.to_owned()));
         }

@@ -253,6 +253,11 @@ fn git_asks_where_its_configuration_came_with_the_files() {
         "find . -exec ./x {} +",
         "find . | xargs ./x",
         "find . | xargs cat",
+        "find . -name x -exec cat {} +",
+        "grep -Rn x .",
+        "rg --follow x",
+        "find -L . -type f -exec cat {} +",
+        "diff -r src other",
     ] {
         assert_eq!(verdict(&policy, command), Verdict::Ask, "{command}");
     }

@@ -262,7 +262,9 @@ fn shows_secrets(program: &str, words: &[String], shown: &str) -> bool {
         "gpg" | "gpg2" => begins(&["--export-secret", "-d", "--decrypt"]),
         // Without a dash `e` shows the environment.
         "ps" => words.iter().any(|word| {
-            word.contains("environ") || (word.contains('e') && word.chars().all(|c| c.is_ascii_alphabetic()))
+            word.contains("environ")
+                || (word.starts_with('-') && !word.starts_with("--") && word.contains('E'))
+                || (word.contains('e') && word.chars().all(|c| c.is_ascii_alphabetic()))
         }),
         _ => false,
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Risk;
+use super::programs::flagged;
 use super::walk::Walk;
 use crate::tools::bash::shell::{Command, Part, Script, Word};
 
@@ -219,6 +220,9 @@ impl Walk<'_> {
                 None => {}
             }
         }
+        if self.is_foreign() && follows_links(program, arguments) {
+            self.found.push((Risk::Unseen, shown.to_owned()));
+        }
         // What goes through a folder goes through everything in it.
         let wide = |text: String| {
             matches!(text.as_str(), "--recursive" | "--hidden" | "--unrestricted" | "--dereference-recursive")
@@ -272,6 +276,27 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+}
+
+/// Whether a program goes through folders over links, which may lead anywhere.
+fn follows_links(program: &str, arguments: &[Word]) -> bool {
+    let words: Vec<String> = arguments.iter().filter_map(Word::literal).collect();
+    let long = |name: &str| words.iter().any(|word| word.starts_with(name));
+    match program {
+        "grep" | "egrep" | "fgrep" => flagged(&words, 'R') || long("--deref"),
+        "rg" | "fd" | "fdfind" | "tree" => {
+            flagged(&words, 'L') || flagged(&words, 'l') && program == "tree" || long("--follow")
+        }
+        "ag" => flagged(&words, 'f') || long("--follow"),
+        "diff" => flagged(&words, 'r') || long("--recursive"),
+        "cp" => flagged(&words, 'L') || long("--deref"),
+        "find" => {
+            let runs = words.iter().any(|word| word.starts_with("-exec") || word.starts_with("-ok"));
+            runs && (words.iter().any(|word| word == "-L" || word == "-follow")
+                || !words.iter().any(|word| word == "-type"))
+        }
+        _ => false,
     }
 }
 

@@ -195,7 +195,7 @@ impl Parser {
         if self.starts("((")
             && let Some(word) = self.arithmetic()?
         {
-            return Ok(Part::Unknown(word.scripts().cloned().collect()));
+            return self.counted(&word);
         }
         if self.eat("(") {
             return self.code().map(Part::Code);
@@ -206,7 +206,7 @@ impl Parser {
         if self.eat("[") {
             let mut word = Word::default();
             self.deeper(|this| this.nested(']', "$[", &mut word))?;
-            return Ok(Part::Unknown(word.scripts().cloned().collect()));
+            return self.counted(&word);
         }
         let mut name = String::new();
         while let Some(c) = self.peek().filter(|c| c.is_ascii_alphanumeric() || *c == '_') {
@@ -269,7 +269,20 @@ impl Parser {
         }
         let mut word = Word::default();
         self.nested('}', "${", &mut word)?;
-        Ok(Part::Unknown(word.scripts().cloned().collect()))
+        self.counted(&word)
+    }
+
+    /// An expansion: the shell runs the code in it, and may run what stands in its quotes when it counts.
+    fn counted(&self, word: &Word) -> Result<Part, Unreadable> {
+        let mut scripts: Vec<Script> = word.scripts().cloned().collect();
+        for part in &word.parts {
+            if let Part::Text { text, .. } = part
+                && (text.contains("$(") || text.contains('`'))
+            {
+                scripts.push(parse_at(&format!(": {text}"), self.depth + 1)?);
+            }
+        }
+        Ok(Part::Unknown(scripts))
     }
 
     /// Pieces up to and over `end`, which may be nested.
