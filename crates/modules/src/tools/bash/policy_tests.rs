@@ -214,7 +214,7 @@ fn links_and_patterns_lead_to_no_secret_unasked() {
 #[cfg(unix)]
 #[test]
 fn git_asks_where_its_configuration_came_with_the_files() {
-    let (_folder, mut policy) = places();
+    let (_folder, policy) = places();
     let workspace = policy.workspace.clone().unwrap();
     let verdict = |policy: &Policy, command: &str| policy.judge(command, Some(&workspace)).verdict;
     for command in ["git status", "git log -1", "cargo test", "./run.sh", "make", "cd src && git status"] {
@@ -225,6 +225,14 @@ fn git_asks_where_its_configuration_came_with_the_files() {
     {
         assert_eq!(verdict(&policy, command), Verdict::Ask, "{command}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_untrusted_directory_runs_none_of_its_programs_unasked() {
+    let (_folder, mut policy) = places();
+    let workspace = policy.workspace.clone().unwrap();
+    let verdict = |policy: &Policy, command: &str| policy.judge(command, Some(&workspace)).verdict;
     policy.trust = Workspace::untrusted([workspace.clone()]);
     policy.allowed = ["git *", "make*", "cargo *"].map(str::to_owned).to_vec();
     for command in [

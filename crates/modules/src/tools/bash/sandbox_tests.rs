@@ -162,8 +162,8 @@ async fn each_level_stops_what_its_table_says() {
 /// What the table tries, in a process of its own; it fails when it is refused.
 #[test]
 #[ignore = "run by `each_level_stops_what_its_table_says`"]
+#[expect(clippy::disallowed_methods, reason = "the table says what to try in a variable")]
 fn attempt() {
-    use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
     use std::os::unix::fs::PermissionsExt;
     let Ok(given) = std::env::var("GIVEN") else { return };
     let [what, file, named, hidden, port, other] = given.split(',').collect::<Vec<_>>().try_into().unwrap();
@@ -192,18 +192,6 @@ fn attempt() {
         "tcp-connect" => TcpStream::connect(address).map(drop),
         "tcp-listen" => TcpListener::bind("127.0.0.1:0").map(drop),
         "udp" => UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"x", address)).map(drop),
-        "raw-socket" => socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Icmp)
-            .map(drop)
-            .map_err(Into::into),
-        "packet-socket" => socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), None)
-            .map(drop)
-            .map_err(Into::into),
-        "netlink-audit" => {
-            let protocol = SockProtocol::NetlinkAudit;
-            socket(AddressFamily::Netlink, SockType::Raw, SockFlag::empty(), protocol)
-                .map(drop)
-                .map_err(Into::into)
-        }
         "unix-socket" => UnixStream::connect(named).map(drop),
         "unix-datagram" => UnixDatagram::unbound().map(drop),
         "unix-datagram-pair" => UnixDatagram::pair().map(drop),
@@ -224,9 +212,20 @@ fn attempt() {
         }
         "environ-outside" => std::fs::read(format!("/proc/{other}/environ")).map(drop),
         "unshare" => nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS).map_err(Into::into),
-        other => panic!("{other}"),
+        other => rare_socket(other).map(drop).map_err(Into::into),
     };
     done.unwrap();
+}
+
+fn rare_socket(what: &str) -> nix::Result<std::os::fd::OwnedFd> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+    let flags = SockFlag::empty();
+    match what {
+        "raw-socket" => socket(AddressFamily::Inet, SockType::Raw, flags, SockProtocol::Icmp),
+        "packet-socket" => socket(AddressFamily::Packet, SockType::Raw, flags, None),
+        "netlink-audit" => socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkAudit),
+        other => panic!("{other}"),
+    }
 }
 
 /// A signal that ends nothing.
