@@ -34,6 +34,11 @@ impl Workspace {
         Self { base: base.map(|base| (base.clone(), real_path(&base))), ..known }
     }
 
+    #[cfg(test)]
+    pub(crate) fn untrusted(roots: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { untrusted: roots.into_iter().collect(), ..Self::default() }
+    }
+
     /// What cannot be read is no permission.
     fn closed() -> Self {
         Self { untrusted: vec![PathBuf::from("/")], base: None }

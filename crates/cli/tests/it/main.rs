@@ -87,6 +87,7 @@ mod session_resume;
 mod session_salvage;
 mod settings;
 #[cfg(target_os = "linux")]
+mod shell_policy;
 mod stall;
 mod steer;
 mod tape;

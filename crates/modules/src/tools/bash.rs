@@ -86,5 +86,7 @@ impl BuiltIn for Bash {
         .config::<Config>()
         .uses("session.working_dir")
         .uses("user.home_dir")
+        .uses("amplifier.home")
+        .uses(crate::workspace::CAPABILITY)
     }
 }

@@ -17,6 +17,7 @@ use super::process::{self, Launch, Running};
 use super::sandbox::{Folders, Sandbox};
 use super::scratch::Scratch;
 use crate::environment;
+use crate::workspace::Workspace;
 
 /// The variable that tells a command where to leave word of its working folder.
 const FOLDER_NOTE: &str = "AMPLIFIER_BASH_FOLDER";
@@ -112,6 +113,13 @@ impl Bench {
             denied: together(&self.config.denied_commands, &self.config.safety_overrides.block),
             workspace: self.workspace().ok(),
             home: self.coordinator.capability_text("user.home_dir").map(PathBuf::from),
+            secrets: self
+                .coordinator
+                .capability_text("amplifier.home")
+                .map(PathBuf::from)
+                .into_iter()
+                .collect(),
+            trust: Workspace::of(&self.coordinator),
         };
         policy.judge(command, self.folder().ok().as_deref())
     }

@@ -27,7 +27,9 @@ pub(super) struct Config {
     /// What runs, what is asked about and what is refused: `strict`, `standard`, `permissive` or `unrestricted`.
     pub(super) safety_profile: Profile,
     /// Commands that need no asking, `*` standing for anything, such as `git push *`. Each simple command is matched by
-    /// itself. In `strict` they lift questions, in the other profiles also refusals, never the worst ones.
+    /// itself, without its redirects and the variables before it. In `strict` they lift questions, in the other profiles
+    /// also refusals, never the worst ones. A `*` opens no keys and no place outside the working directory: write such
+    /// commands out. No pattern covers programs of a directory that is not trusted.
     pub(super) allowed_commands: Vec<String>,
     /// Commands that are refused in every profile: whole with `*`, or words that stand in a command one after the other.
     pub(super) denied_commands: Vec<String>,

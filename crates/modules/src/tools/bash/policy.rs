@@ -8,13 +8,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shell;
+use crate::workspace::Workspace;
 
 mod code;
+mod git;
 mod known;
 mod pattern;
 mod places;
 mod programs;
+mod reading;
 mod remote;
+mod scripts;
 mod walk;
 mod wrappers;
 
@@ -60,6 +64,10 @@ pub(crate) enum Risk {
     System,
     HiddenCode,
     Secret,
+    /// A file that only the shell can name.
+    Unseen,
+    /// Code of a directory that the user does not trust.
+    Project,
     Opaque,
     Destructive,
     Persistence,
@@ -78,6 +86,8 @@ impl Risk {
             Self::System => "Changing the system",
             Self::HiddenCode => "Running downloaded or hidden code",
             Self::Secret => "Reading keys and secrets",
+            Self::Unseen => "Reading what cannot be seen beforehand",
+            Self::Project => "Running code of a directory that is not trusted",
             Self::Opaque => "Running what cannot be seen beforehand",
             Self::Destructive => "Destroying work that cannot be brought back",
             Self::Persistence => "Changing what runs later",
@@ -96,6 +106,8 @@ impl Risk {
             Self::System => "keep to the workspace, or ask the person to run it",
             Self::HiddenCode => "save it to a file, read it, then run the file",
             Self::Secret => "work without the secret, or let the person pass it on",
+            Self::Unseen => "write the path out",
+            Self::Project => "read the files instead, or let the person run `amplifier trust` there",
             Self::Opaque => "write the command out, or put the code into a file and run that",
             Self::Destructive => "say exactly what goes, or ask the person",
             Self::Persistence => "make the change in the workspace only",
@@ -116,7 +128,7 @@ impl Risk {
             (Self::Privilege | Self::System | Self::HiddenCode, Permissive) => Verdict::Ask,
             (_, Permissive) => Verdict::Allow,
             (_, Strict) => Verdict::Ask,
-            (Self::Share | Self::Outside | Self::Install, Standard) => Verdict::Allow,
+            (Self::Share | Self::Outside | Self::Install | Self::Unseen, Standard) => Verdict::Allow,
             (_, Standard) => Verdict::Ask,
         }
     }
@@ -191,23 +203,37 @@ pub(crate) struct Policy {
     pub(crate) workspace: Option<PathBuf>,
     /// The person's own folder.
     pub(crate) home: Option<PathBuf>,
+    /// Folders of keys beside those that are known by name, such as the home of this program.
+    pub(crate) secrets: Vec<PathBuf>,
+    /// Which directories the user does not trust.
+    pub(crate) trust: Workspace,
 }
 
 impl Policy {
     /// Judges a command that begins in `folder`.
     pub(crate) fn judge(&self, command: &str, folder: Option<&std::path::Path>) -> Judgement {
-        let mut found: Vec<(Risk, String)> = match shell::parse(command) {
+        let (mut found, fixed) = match shell::parse(command) {
             Ok(script) => walk::walk(self, &script, folder),
-            Err(unreadable) => vec![(Risk::Opaque, format!("{command} ({unreadable})"))],
+            Err(unreadable) => (vec![(Risk::Opaque, format!("{command} ({unreadable})"))], Vec::new()),
         };
+        // The value of a variable as a prompt: the code in it runs.
+        if command.contains("@P}") {
+            found.push((Risk::Opaque, command.to_owned()));
+        }
         if pattern::mentioned(&self.denied, command) {
             found.push((Risk::Listed, command.to_owned()));
         }
-        let mut findings: Vec<Finding> = Vec::new();
-        for (risk, command) in found {
+        let lifted = found.into_iter().map(|(risk, command)| {
             let verdict = self.lifted(risk, &command, risk.verdict(self.profile));
-            let finding = Finding { risk, verdict, command };
-            if verdict != Verdict::Allow && !findings.contains(&finding) {
+            Finding { risk, verdict, command }
+        });
+        let fixed = fixed.into_iter().map(|(risk, command)| {
+            let verdict = risk.verdict(self.profile);
+            Finding { risk, verdict, command }
+        });
+        let mut findings: Vec<Finding> = Vec::new();
+        for finding in lifted.chain(fixed) {
+            if finding.verdict != Verdict::Allow && !findings.contains(&finding) {
                 findings.push(finding);
             }
         }
@@ -217,10 +243,16 @@ impl Policy {
     }
 
     /// What stands in `allowed_commands` needs no asking; what destroys the machine stays denied, and so does whatever
-    /// the strict profile denies.
+    /// the strict profile denies. A `*` stands for words that the user has not seen: it opens no secret, no place outside
+    /// and no directory that is not trusted.
     fn lifted(&self, risk: Risk, command: &str, verdict: Verdict) -> Verdict {
         let kept = match risk {
-            Risk::Catastrophe | Risk::Listed => true,
+            Risk::Catastrophe | Risk::Listed | Risk::Project => true,
+            Risk::Secret | Risk::Unseen | Risk::Outside | Risk::Persistence
+                if !pattern::matches_exactly(&self.allowed, command) =>
+            {
+                true
+            }
             _ => self.profile == Profile::Strict && verdict == Verdict::Deny,
         };
         if !kept && pattern::matches_whole(&self.allowed, command) { Verdict::Allow } else { verdict }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 fn policy(profile: Profile) -> Policy {
     let (workspace, home) = (Some(PathBuf::from("/srv/project")), Some(PathBuf::from("/home/me")));
-    Policy { profile, workspace, home, ..Policy::default() }
+    let secrets = vec![PathBuf::from("/keys-of-amplifier")];
+    Policy { profile, workspace, home, secrets, ..Policy::default() }
 }
 
 fn verdict(policy: &Policy, command: &str) -> Verdict {
@@ -87,6 +88,202 @@ fn allowed_commands_lift_questions_for_the_command_they_name_and_nothing_beside_
     strict.allowed = vec!["git push *".to_owned(), "sudo *".to_owned()];
     assert_eq!(verdict(&strict, "git push origin"), Verdict::Allow);
     assert_eq!(verdict(&strict, "sudo ls"), Verdict::Deny);
+}
+
+/// Issue 25, B1.
+#[test]
+fn a_pattern_lifts_nothing_that_stands_around_its_command() {
+    let mut strict = policy(Profile::Strict);
+    let patterns = ["echo *", "cat *", "cp *", "git *", "* status", "git push *", "tee *", "npm install *"];
+    strict.allowed = patterns.map(str::to_owned).to_vec();
+    for command in [
+        "echo x",
+        "git push origin main",
+        "npm install left-pad",
+        "echo x > out.txt",
+        "git push && npm install a",
+    ] {
+        assert_eq!(verdict(&strict, command), Verdict::Allow, "{command}");
+    }
+    for command in [
+        "echo x >> ~/.bashrc",
+        "echo x > /opt/other/file",
+        "echo x &> ~/.profile",
+        "echo x 2>~/.bashrc",
+        "echo x | tee ~/.bashrc",
+        "echo $(cat ~/.netrc)",
+        "echo x; curl -T a https://example.com",
+        "echo x & npm publish",
+        "echo x⏎npm publish",
+        "echo x && npx cowsay",
+        "echo x | sh -c \"$X\"",
+        "cat ~/.netrc",
+        "cat $X",
+        "cat < ~/.netrc",
+        "cp a /opt/other/",
+        "cp ~/.netrc a",
+        "LD_PRELOAD=./x git push origin",
+        "PATH=. git push origin",
+        "GIT_SSH=./x git push origin",
+        "GIT_DIR=/opt/x git status",
+        "env GIT_DIR=/opt/x git push origin",
+    ] {
+        assert_eq!(verdict(&strict, &command.replace('⏎', "\n")), Verdict::Ask, "{command}");
+    }
+    strict.allowed.push("cat ~/.netrc".to_owned());
+    assert_eq!(verdict(&strict, "cat ~/.netrc"), Verdict::Allow, "the user wrote exactly this");
+    assert_eq!(verdict(&strict, "cat ~/.netrc ~/.pgpass"), Verdict::Ask);
+}
+
+/// A folder with a home, a workspace in it and links between them.
+#[cfg(unix)]
+fn places() -> (tempfile::TempDir, Policy) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for directory in
+        ["home/.ssh", "home/.config/autostart", "home/work/src", "home/work/nested/.git", "keys", "else"]
+    {
+        std::fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    for file in ["home/.ssh/config", "keys/keys.env", "home/work/src/a.rs", "home/work/.env"] {
+        std::fs::write(root.join(file), "").unwrap();
+    }
+    for (link, target) in [
+        ("notes.txt", "../.ssh/config"),
+        ("src/b.rs", "../../.ssh/config"),
+        ("out", "../.config/autostart/new.desktop"),
+        ("up", "../.."),
+        ("inside", "src"),
+    ] {
+        std::os::unix::fs::symlink(target, root.join("home/work").join(link)).unwrap();
+    }
+    let (workspace, home, secrets) =
+        (Some(root.join("home/work")), Some(root.join("home")), vec![root.join("keys")]);
+    (folder, Policy { profile: Profile::Strict, workspace, home, secrets, ..Policy::default() })
+}
+
+/// Issue 25, B2.
+#[cfg(unix)]
+#[test]
+fn links_and_patterns_lead_to_no_secret_unasked() {
+    let (folder, policy) = places();
+    let root = folder.path().canonicalize().unwrap();
+    let verdict = |command: &str| {
+        let command = command.replace("ROOT", root.to_str().unwrap());
+        policy.judge(&command, policy.workspace.as_deref()).verdict
+    };
+    for command in [
+        "cat src/a.rs",
+        "cat inside/a.rs",
+        "grep -rn x src",
+        "ls *",
+        "wc -l src/a*",
+        "cat *.md",
+        "grep -rn x .",
+    ] {
+        assert_eq!(verdict(command), Verdict::Allow, "{command}");
+    }
+    for command in [
+        "cat notes.txt",
+        "cat src/*.rs",
+        "cat *.txt",
+        "cat inside/b.rs",
+        "cat up/home/.ssh/config",
+        "grep -r x up/",
+        "echo x > out",
+        "cat ROOT/keys/keys.env",
+        "cat ROOT/k*/k*",
+        "cat ROOT/k?ys/keys.env",
+        "cat ~/.s*/con*",
+        "cat ~/.[s]sh/config",
+        "cat ../../keys/keys.env",
+        "cd ..; cat .s*/config",
+        "cd up/keys; cat keys.env",
+        "p='ROOT/k*/keys.env'; cat $p",
+        "cat ROOT/{else,keys}/keys.env",
+        "grep -r x ROOT",
+        "cat .e*",
+        "cat .env",
+        "cat /proc/[s]elf/environ",
+        "cat /proc/*/environ",
+    ] {
+        assert_ne!(verdict(command), Verdict::Allow, "{command}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn git_asks_where_its_configuration_came_with_the_files() {
+    let (_folder, policy) = places();
+    let workspace = policy.workspace.clone().unwrap();
+    let verdict = |policy: &Policy, command: &str| policy.judge(command, Some(&workspace)).verdict;
+    for command in ["git status", "git log -1", "cargo test", "./run.sh", "make", "cd src && git status"] {
+        assert_eq!(verdict(&policy, command), Verdict::Allow, "{command}");
+    }
+    for command in
+        ["cd nested && git status", "cd /tmp && git status", "cd ../../else && make", "cd \"$X\" && git log"]
+    {
+        assert_eq!(verdict(&policy, command), Verdict::Ask, "{command}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_untrusted_directory_runs_none_of_its_programs_unasked() {
+    let (_folder, mut policy) = places();
+    let workspace = policy.workspace.clone().unwrap();
+    let verdict = |policy: &Policy, command: &str| policy.judge(command, Some(&workspace)).verdict;
+    policy.trust = Workspace::untrusted([workspace.clone()]);
+    policy.allowed = ["git *", "make*", "cargo *"].map(str::to_owned).to_vec();
+    for command in [
+        "git status",
+        "git log",
+        "git show HEAD",
+        "git blame a",
+        "git describe",
+        "git diff",
+        "git --version",
+        "timeout 5 git status",
+        "echo $(git rev-parse HEAD)",
+        "cargo test",
+        "make",
+        "npm test",
+        "python3 x.py",
+        "python3 -c 'import json'",
+        "./run.sh",
+        "./ls",
+        "bash run.sh",
+        "source run.sh",
+        "unknown-program",
+        "PATH=$PATH:. rg x",
+        "ls() { ./x; }; ls",
+        "cd src && node x.js",
+        "find . -exec ./x {} +",
+        "find . | xargs ./x",
+        "find . | xargs cat",
+        "find . -name x -exec cat {} +",
+        "grep -Rn x .",
+        "rg --follow x",
+        "find -L . -type f -exec cat {} +",
+        "diff -r src other",
+    ] {
+        assert_eq!(verdict(&policy, command), Verdict::Ask, "{command}");
+    }
+    for command in [
+        "ls -la",
+        "cat src/a.rs",
+        "rg foo",
+        "grep -rn x .",
+        "wc -l src/a.rs",
+        "head -20 README.md",
+        "pwd",
+        "/bin/ls",
+        "for f in src/a*; do wc -l \"$f\"; done",
+        "find . -type f -print0 | xargs -0 wc -l",
+        "sed -n 1,5p src/a.rs",
+    ] {
+        assert_eq!(verdict(&policy, command), Verdict::Allow, "{command}");
+    }
 }
 
 #[test]

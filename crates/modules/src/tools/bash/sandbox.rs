@@ -1,4 +1,4 @@
-//! The boundary around commands: bubblewrap where it works, else Landlock, else nothing and a word about it.
+//! The boundary around commands: bubblewrap where it works, else Landlock and seccomp, else nothing and a word about it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use tokio::process::Command;
 
 #[cfg(target_os = "linux")]
 mod landlock;
+#[cfg(target_os = "linux")]
+mod seccomp;
 
 /// How far commands are fenced in by the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +35,18 @@ pub(super) enum Fence {
     Landlock {
         /// Why it is not bubblewrap.
         because: String,
+        filter: Filter,
+        /// What this kernel leaves open.
+        gaps: Vec<String>,
     },
+}
+
+/// Whether system calls are filtered too.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filter {
+    On,
+    Off,
 }
 
 /// A level on this machine.
@@ -66,6 +79,7 @@ pub(super) enum Confinement {
     #[cfg(target_os = "linux")]
     Landlock {
         level: Level,
+        filter: Filter,
         folders: Folders,
     },
 }
@@ -81,7 +95,9 @@ pub(super) async fn probe(level: Level) -> Sandbox {
     };
     #[cfg(target_os = "linux")]
     match landlock::tried(level).await {
-        Ok(()) => Sandbox::Fenced { level, fence: Fence::Landlock { because: bubblewrap } },
+        Ok((filter, gaps)) => {
+            Sandbox::Fenced { level, fence: Fence::Landlock { because: bubblewrap, filter, gaps } }
+        }
         Err(why) => Sandbox::Missing { why: format!("{bubblewrap}; {why}") },
     }
     #[cfg(not(target_os = "linux"))]
@@ -119,10 +135,9 @@ impl Sandbox {
     pub(super) fn caveat(&self) -> Option<String> {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Fenced { fence: Fence::Landlock { because }, level } => {
-                let network =
-                    if *level == Level::ReadOnly { "; the network is cut for TCP only" } else { "" };
-                Some(format!("sandbox: Landlock, because {because}{network}"))
+            Self::Fenced { fence: Fence::Landlock { because, gaps, .. }, .. } => {
+                let open: String = gaps.iter().map(|gap| format!("; {gap}")).collect();
+                Some(format!("sandbox: Landlock, because {because}{open}"))
             }
             _ => None,
         }
@@ -145,8 +160,9 @@ impl Sandbox {
                 (bubblewrap.into(), line, Confinement::None)
             }
             #[cfg(target_os = "linux")]
-            Self::Fenced { level, fence: Fence::Landlock { .. } } => {
-                (program, arguments, Confinement::Landlock { level: *level, folders: folders.clone() })
+            Self::Fenced { level, fence: Fence::Landlock { filter, .. } } => {
+                let (level, filter, folders) = (*level, *filter, folders.clone());
+                (program, arguments, Confinement::Landlock { level, filter, folders })
             }
             Self::Off | Self::Missing { .. } => (program, arguments, Confinement::None),
         }
@@ -192,7 +208,7 @@ impl Confinement {
         match self {
             Self::None => spawn(),
             #[cfg(target_os = "linux")]
-            Self::Landlock { level, folders } => landlock::run(level, folders, spawn).await,
+            Self::Landlock { level, filter, folders } => landlock::run(level, filter, folders, spawn).await,
         }
     }
 }

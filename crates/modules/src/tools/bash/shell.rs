@@ -85,8 +85,10 @@ pub(crate) enum Part {
     },
     /// `$NAME` or `${NAME}`.
     Variable(String),
-    /// `$(…)`, backticks, `<(…)`, `>(…)`.
+    /// `$(…)` and backticks.
     Code(Script),
+    /// `<(…)` and `>(…)`: a pipe, whatever the code does.
+    Stream(Script),
     /// An expansion whose value is not looked into; the code in it is.
     Unknown(Vec<Script>),
 }
@@ -148,7 +150,7 @@ impl Word {
     /// The code inside the word, outermost only.
     pub(crate) fn scripts(&self) -> impl Iterator<Item = &Script> {
         self.parts.iter().flat_map(|part| match part {
-            Part::Code(script) => std::slice::from_ref(script),
+            Part::Code(script) | Part::Stream(script) => std::slice::from_ref(script),
             Part::Unknown(scripts) => scripts.as_slice(),
             _ => &[],
         })
@@ -160,6 +162,7 @@ impl Word {
             Part::Text { text, .. } => text.clone(),
             Part::Variable(name) => format!("${name}"),
             Part::Code(_) => "$(…)".to_owned(),
+            Part::Stream(_) => "<(…)".to_owned(),
             Part::Unknown(_) => "${…}".to_owned(),
         };
         self.parts.iter().map(part).collect()

@@ -20,81 +20,6 @@ const DECODERS: &[&str] = &[
     "bunzip2", "xz", "gzip", "printf", "sed", "awk", "perl", "python", "python3", "ruby", "openssl", "gpg",
     "dd", "cut",
 ];
-/// Words of programming languages that reach out of the program.
-const REACHING: &[&str] = &[
-    "os",
-    "subprocess",
-    "shutil",
-    "socket",
-    "pty",
-    "ctypes",
-    "importlib",
-    "__import__",
-    "__builtins__",
-    "exec",
-    "eval",
-    "compile",
-    "getattr",
-    "open",
-    "pathlib",
-    "Path",
-    "system",
-    "popen",
-    "spawn",
-    "unlink",
-    "rmtree",
-    "rmdir",
-    "remove",
-    "urllib",
-    "requests",
-    "http",
-    "https",
-    "base64",
-    "codecs",
-    "fromhex",
-    "chr",
-    "pack",
-    "child_process",
-    "fs",
-    "require",
-    "import_module",
-    "process",
-    "File",
-    "FileUtils",
-    "IO",
-    "Dir",
-    "Kernel",
-    "fork",
-    "kill",
-    "globals",
-    "vars",
-    "locals",
-    "marshal",
-    "pickle",
-    "shell_exec",
-    "passthru",
-    "proc_open",
-    "qx",
-    "execSync",
-    "Deno",
-    "Bun",
-    "fetch",
-    "io",
-    "net",
-    "ftplib",
-    "smtplib",
-    "tempfile",
-    "glob",
-    "runpy",
-    "builtins",
-    "loadstring",
-    "dofile",
-    "do",
-    "sys_exec",
-    "unpack",
-    "decode",
-];
-
 /// Whether code that a word stands for is hidden on purpose or merely unknown.
 pub(super) fn risk_of(word: &Word) -> Risk {
     let hidden = word.scripts().any(|script| programs(script).iter().any(|program| hides(program)));
@@ -161,13 +86,4 @@ pub(super) fn printed(command: &Command) -> Option<String> {
     let text = text.strip_prefix("-n ").unwrap_or(&text);
     // Escapes and formats would have to be worked out to be judged.
     if text.starts_with("-e") || text.contains(['\\', '%']) { None } else { Some(text.to_owned()) }
-}
-
-/// Whether a short program in another language reaches out of itself.
-pub(super) fn reaches_out(code: &str) -> bool {
-    let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
-    code.contains('`')
-        || code.contains("%x")
-        || code.contains("\\x")
-        || words.any(|word| REACHING.contains(&word) || word.starts_with("__"))
 }

@@ -6,6 +6,12 @@ pub(super) fn matches_whole(patterns: &[String], command: &str) -> bool {
     patterns.iter().any(|pattern| wild(&tidy(pattern), &command))
 }
 
+/// Whether one of the patterns is the command letter by letter, without a `*` that could stand for more.
+pub(super) fn matches_exactly(patterns: &[String], command: &str) -> bool {
+    let command = tidy(command);
+    patterns.iter().any(|pattern| tidy(pattern) == command && !pattern.contains('*'))
+}
+
 /// Whether one of the patterns is the whole command or, without `*`, stands in it word for word.
 pub(super) fn mentioned(patterns: &[String], command: &str) -> bool {
     let command = tidy(command);
@@ -22,6 +28,11 @@ fn tidy(text: &str) -> String {
 /// Greedy from the left, falling back to the last star: linear in practice, never exponential.
 fn wild(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    wild_with(&pattern, &text, |one, other| one == other)
+}
+
+/// The same with another notion of alike.
+pub(super) fn wild_with(pattern: &[char], text: &[char], alike: impl Fn(char, char) -> bool) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
@@ -29,7 +40,7 @@ fn wild(pattern: &str, text: &str) -> bool {
                 star = Some((p, t));
                 p += 1;
             }
-            Some(c) if Some(c) == text.get(t) => {
+            Some(c) if text.get(t).is_some_and(|other| alike(*c, *other)) => {
                 p += 1;
                 t += 1;
             }

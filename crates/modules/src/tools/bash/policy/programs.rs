@@ -3,6 +3,7 @@
 use super::Risk;
 use super::known;
 use super::places::Place;
+use super::reading;
 use super::walk::Walk;
 use crate::tools::bash::shell::Word;
 
@@ -12,6 +13,55 @@ pub(super) enum Extent {
     Whole,
     Single,
 }
+
+/// Programs that write what they are given, or beside it.
+const WRITERS: &[&str] = &[
+    "tar",
+    "bsdtar",
+    "gzip",
+    "gunzip",
+    "bzip2",
+    "bunzip2",
+    "xz",
+    "unxz",
+    "zstd",
+    "unzip",
+    "zip",
+    "7z",
+    "split",
+    "csplit",
+    "patch",
+    "cpio",
+    "ar",
+    "sqlite3",
+    "gcc",
+    "cc",
+    "g++",
+    "c++",
+    "clang",
+    "ld",
+    "rustc",
+    "openssl",
+    "ffmpeg",
+    "convert",
+    "pandoc",
+    "objcopy",
+    "strip",
+    "ed",
+    "ex",
+    "vi",
+    "vim",
+    "nvim",
+    "emacs",
+    "nano",
+    "mktemp",
+    "logger",
+    "fallocate",
+    "setfacl",
+    "iconv",
+    "setfattr",
+    "chattr",
+];
 
 impl Walk<'_> {
     /// Judges a program that runs no other.
@@ -23,13 +73,23 @@ impl Walk<'_> {
             "cp" | "mv" | "install" | "ln" | "rsync" | "scp" => self.copied(program, arguments, shown),
             "tee" | "touch" | "mkdir" | "truncate" | "mkfifo" => self.all_written(&targets(arguments), shown),
             "sed" | "gsed" => self.sed(&words, arguments, shown),
+            "awk" | "gawk" | "mawk" | "nawk" => self.awk(arguments, shown),
             "chmod" | "chown" | "chgrp" => self.permissions(&words, arguments, shown),
             "dd" => self.dd(arguments, shown),
             "git" => self.git(&words, shown),
-            "curl" | "wget" => self.download(program, &words, arguments, shown),
-            "awk" | "gawk" | "mawk" if unknown_first(arguments) => {
-                self.found.push((Risk::Opaque, shown.to_owned()));
+            "sort" => self.sort(arguments, shown),
+            "tree" | "script" => self.option_written(arguments, &["-o", "--output"], shown),
+            "uniq" | "xxd" => self.all_written(targets(arguments).get(1..).unwrap_or_default(), shown),
+            "read" | "mapfile" | "readarray" | "unset" | "getopts" | "let" | "test" | "[" | "wait"
+            | "printf" => {
+                self.names_set(program, arguments, shown);
             }
+            _ if WRITERS.contains(&program) => {
+                self.outside(arguments, shown);
+                let risk = known::risk(program, &words, shown);
+                self.found.extend(risk.map(|risk| (risk, shown.to_owned())));
+            }
+            "curl" | "wget" => self.download(program, &words, arguments, shown),
             _ => {
                 let risk = known::risk(program, &words, shown);
                 self.found.extend(risk.map(|risk| (risk, shown.to_owned())));
@@ -83,11 +143,93 @@ impl Walk<'_> {
 
     pub(super) fn all_written(&mut self, targets: &[Word], shown: &str) {
         for word in targets {
-            let place = match word.path() {
-                Some(path) => self.policy.place(&path, self.folder.as_deref()),
-                None => Place::Unknown,
+            for place in self.written_places(word) {
+                self.written(place, shown);
+            }
+        }
+    }
+
+    /// Where writing to a word may lead, over links too.
+    fn written_places(&self, word: &Word) -> Vec<Place> {
+        let texts = reading::texts(word, &self.variables);
+        let texts = texts.or_else(|| word.path().map(|path| vec![path]));
+        let place = |text: &String| self.policy.followed_place(text, self.folder.as_deref());
+        texts.map_or_else(|| vec![Place::Unknown], |texts| texts.iter().map(place).collect())
+    }
+
+    /// Asks about words that lead out of the workspace, for programs whose words may all be written to.
+    pub(super) fn outside(&mut self, arguments: &[Word], shown: &str) {
+        for word in arguments {
+            let text = word.path().unwrap_or_default();
+            let path = match text.strip_prefix('-') {
+                Some(_) => text.find(['/', '~']).and_then(|at| text.get(at..)),
+                None => Some(text.as_str()),
             };
-            self.written(place, shown);
+            let Some(path) = path.filter(|path| path.contains('/') || path.starts_with('~') || *path == "..")
+            else {
+                continue;
+            };
+            if path.contains("://") {
+                continue;
+            }
+            let place = self.policy.followed_place(path, self.folder.as_deref());
+            if matches!(place, Place::Outside | Place::Startup | Place::System | Place::Whole | Place::Device)
+            {
+                self.found.push((Risk::Outside, shown.to_owned()));
+            }
+        }
+    }
+
+    /// The file behind an option, glued to it or not.
+    fn option_written(&mut self, arguments: &[Word], names: &[&str], shown: &str) {
+        for (at, word) in arguments.iter().enumerate() {
+            let text = word.path().unwrap_or_default();
+            for name in names {
+                if text == *name {
+                    self.all_written(arguments.get(at + 1..at + 2).unwrap_or_default(), shown);
+                } else if let Some(path) = text.strip_prefix(name) {
+                    self.all_written(&[Word::text(path.trim_start_matches('='))], shown);
+                }
+            }
+        }
+    }
+
+    fn sort(&mut self, arguments: &[Word], shown: &str) {
+        self.option_written(arguments, &["-o", "--output"], shown);
+        let cluster = |text: String| text.starts_with('-') && !text.starts_with("--") && text.contains('o');
+        let hidden = |text: String| {
+            text.starts_with("--comp")
+                || text.starts_with("--files")
+                || text.starts_with("--ou") && !text.starts_with("--output")
+        };
+        for word in arguments {
+            let text = word.literal().unwrap_or_default();
+            if hidden(text.clone()) {
+                self.found.push((Risk::Opaque, shown.to_owned()));
+            } else if cluster(text.clone()) && !text.starts_with("-o") {
+                self.found.push((Risk::Outside, shown.to_owned()));
+            }
+        }
+    }
+
+    /// Variables that a builtin sets, and the places in lists that it counts out.
+    fn names_set(&mut self, program: &str, arguments: &[Word], shown: &str) {
+        let words: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_default()).collect();
+        let has = |option: &str| words.iter().any(|word| word.starts_with(option));
+        if program == "printf" && !has("-v") || matches!(program, "test" | "[") && !has("-v") {
+            return;
+        }
+        if matches!(program, "mapfile" | "readarray") && flagged(&words, 'C') {
+            self.found.push((Risk::Opaque, shown.to_owned()));
+        }
+        for word in arguments {
+            self.counted(word, program);
+            let name = word.literal().unwrap_or_default();
+            if self.is_telling(name.trim_start_matches("-v"), &Word::default())
+                && !matches!(program, "test" | "[")
+            {
+                self.found.push((Risk::Opaque, shown.to_owned()));
+            }
         }
     }
 
@@ -101,6 +243,26 @@ impl Walk<'_> {
         if matches!(program, "scp" | "rsync") && targets.iter().any(remote) {
             return self.found.push((Risk::Send, shown.to_owned()));
         }
+        if matches!(program, "rsync" | "scp")
+            && arguments.iter().any(|word| {
+                word.literal().is_some_and(|text| {
+                    text.starts_with("-e")
+                        || text.starts_with("-S")
+                        || text.starts_with("--rsh")
+                        || text.starts_with("--rsync-path")
+                })
+            })
+        {
+            self.found.push((Risk::Opaque, shown.to_owned()));
+        }
+        if program == "ln" {
+            self.linked(&targets, arguments, shown);
+        }
+        if program == "install" {
+            self.all_written(&targets, shown);
+        }
+        // With the folder in front every other word is a source.
+        self.option_written(arguments, &["-t", "--target-directory"], shown);
         let Some((last, sources)) = targets.split_last() else { return };
         if program == "mv" {
             self.removed(sources, Extent::Whole, shown);
@@ -111,6 +273,27 @@ impl Walk<'_> {
         self.all_written(std::slice::from_ref(last), shown);
         if program == "rsync" && shown.contains("--delete") {
             self.found.push((Risk::Destructive, shown.to_owned()));
+        }
+    }
+
+    /// A link makes another place look like one of the workspace.
+    fn linked(&mut self, targets: &[Word], arguments: &[Word], shown: &str) {
+        let sources = if targets.len() > 1 {
+            targets.split_last().map_or(targets, |(_, sources)| sources)
+        } else {
+            targets
+        };
+        let words: Vec<String> = arguments.iter().filter_map(Word::literal).collect();
+        let soft = flagged(&words, 's') || words.iter().any(|word| word == "--symbolic");
+        for word in sources {
+            let up = word.path().is_some_and(|path| path.split('/').any(|part| part == ".."));
+            let out = self
+                .written_places(word)
+                .iter()
+                .any(|place| !matches!(place, Place::Workspace | Place::Temporary | Place::Harmless));
+            if out || (soft && up) {
+                self.found.push((Risk::Outside, shown.to_owned()));
+            }
         }
     }
 
@@ -147,23 +330,10 @@ impl Walk<'_> {
             }
         }
     }
-
-    fn sed(&mut self, words: &[String], arguments: &[Word], shown: &str) {
-        if flagged(words, 'i') || words.iter().any(|word| word.starts_with("--in-place")) {
-            self.all_written(targets(arguments).get(1..).unwrap_or_default(), shown);
-        }
-        let program = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
-        let flags = program.rsplit(['/', '|', '#', ',']).next().unwrap_or_default();
-        let runs = program.starts_with('s') && program.len() > 3 && flags.len() < 4 && flags.contains('e');
-        let line = program.trim_start_matches(|c: char| c.is_ascii_digit() || c == '$' || c == ',');
-        if runs || line == "e" || line.starts_with("e ") {
-            self.found.push((Risk::Opaque, shown.to_owned()));
-        }
-    }
 }
 
 /// The words that are not options; after `--` every word counts.
-fn targets(arguments: &[Word]) -> Vec<Word> {
+pub(super) fn targets(arguments: &[Word]) -> Vec<Word> {
     let mut targets = Vec::new();
     let mut plain = false;
     for word in arguments {
@@ -179,11 +349,4 @@ fn targets(arguments: &[Word]) -> Vec<Word> {
 /// Whether a letter stands among the short options.
 pub(super) fn flagged(words: &[String], letter: char) -> bool {
     words.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
-}
-
-fn unknown_first(arguments: &[Word]) -> bool {
-    arguments
-        .iter()
-        .find(|word| !word.literal().is_some_and(|text| text.starts_with('-')))
-        .is_some_and(|word| word.literal().is_none())
 }

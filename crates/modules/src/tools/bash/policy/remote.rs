@@ -1,49 +1,94 @@
-//! Programs that talk to other machines or change history: `curl`, `wget`, `git`.
+//! Programs that talk to other machines: `curl` and `wget`.
 
 use super::Risk;
 use super::code;
-use super::programs::flagged;
 use super::walk::Walk;
 use crate::tools::bash::shell::Word;
 
-/// Settings of git that name programs.
-const RUNNING: &[&str] = &[
-    "alias.",
-    "core.",
-    "diff.external",
-    "credential.helper",
-    "filter.",
-    "include",
-    "sequence.editor",
-    "gpg.",
-];
+/// Options that send something.
+const DATA: &[&str] =
+    &["--data", "--json", "--request", "--form", "--post-", "--body-", "--method", "--url-query"];
+
+/// Whether everything that is asked is this machine.
+fn is_local(words: &[String]) -> bool {
+    let (mut asked, mut value) = (0_usize, false);
+    for word in words {
+        if std::mem::take(&mut value) {
+            continue;
+        }
+        if word.starts_with('-') {
+            // A way around what the address says.
+            if [
+                "--resolve",
+                "--connect-to",
+                "-x",
+                "--proxy",
+                "--preproxy",
+                "--socks",
+                "--url",
+                "--next",
+                "-:",
+            ]
+            .iter()
+            .any(|start| word.starts_with(start))
+            {
+                return false;
+            }
+            value = matches!(
+                word.as_str(),
+                "-d" | "-X" | "-F" | "-H" | "-o" | "-w" | "-u" | "-A" | "-b" | "-c" | "-m" | "-O"
+            ) || (word.starts_with("--")
+                && !word.contains('=')
+                && (DATA.iter().any(|start| word.starts_with(start)) || word == "--header"));
+            continue;
+        }
+        let address = word.split_once("://").map_or(word.as_str(), |(_, rest)| rest);
+        let host = address.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        let host = host.rsplit('@').next().unwrap_or_default();
+        let name =
+            if host.starts_with('[') { host.split_inclusive(']').next() } else { host.split(':').next() };
+        if !matches!(name, Some("localhost" | "127.0.0.1" | "[::1]")) {
+            return false;
+        }
+        asked += 1;
+    }
+    asked > 0
+}
+
+/// Files of settings may say anything, and some options run a program.
+fn hides(program: &str, word: &str) -> bool {
+    let options: &[&str] = match program {
+        "curl" => &["-K", "--config", "--engine"],
+        _ => &["-e", "--execute", "--use-askpass", "-i", "--input-file", "--config"],
+    };
+    options.iter().any(|start| word.starts_with(start))
+}
 
 impl Walk<'_> {
     pub(super) fn download(&mut self, program: &str, words: &[String], arguments: &[Word], shown: &str) {
-        let local = words
-            .iter()
-            .any(|word| ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| word.contains(host)));
+        let local = is_local(words);
         let data = |word: &String| {
-            matches!(
-                word.as_str(),
-                "-d" | "--data"
-                    | "--data-raw"
-                    | "--data-binary"
-                    | "--json"
-                    | "-X"
-                    | "--request"
-                    | "--post-data"
-                    | "-F"
-                    | "--form"
-            )
+            let short = program == "curl" && ["-d", "-F", "-X"].iter().any(|start| word.starts_with(start));
+            short || DATA.iter().any(|start| word.starts_with(start))
         };
         let file =
             |word: &String| word.starts_with('@') || word.contains("=@") || word.starts_with("--post-file");
-        if words.iter().any(|word| word == "-T" || word == "--upload-file" || file(word)) {
+        let raw = |word: &String| {
+            word.split_once("://").is_some_and(|(scheme, _)| {
+                !["http", "https", "file"].contains(&scheme.to_lowercase().as_str())
+            })
+        };
+        if words.iter().any(|word| {
+            raw(word) || word.starts_with("-T") || word.starts_with("--upload-file") || file(word)
+        }) {
             self.found.push((Risk::Send, shown.to_owned()));
         } else if words.iter().any(data) && !local {
             self.found.push((Risk::Share, shown.to_owned()));
         }
+        if words.iter().any(|word| hides(program, word)) {
+            self.found.push((Risk::Opaque, shown.to_owned()));
+        }
+        self.outside(arguments, shown);
         let mut names = words.iter().zip(words.iter().skip(1));
         let flag = if program == "curl" { ["-o", "--output"] } else { ["-O", "--output-document"] };
         let to = names.find(|(name, _)| flag.contains(&name.as_str())).map(|(_, to)| to.clone());
@@ -59,56 +104,5 @@ impl Walk<'_> {
         if arguments.iter().any(|word| code::risk_of(word) == Risk::HiddenCode) {
             self.found.push((Risk::Send, shown.to_owned()));
         }
-    }
-
-    pub(super) fn git(&mut self, words: &[String], shown: &str) {
-        let mut rest = words;
-        while let Some((word, after)) = rest.split_first().filter(|(word, _)| word.starts_with('-')) {
-            let value = after.first().map(|value| value.to_lowercase()).unwrap_or_default();
-            if word == "-c" && RUNNING.iter().any(|key| value.starts_with(key))
-                || word.starts_with("--config-env")
-            {
-                self.found.push((Risk::Opaque, shown.to_owned()));
-            }
-            rest = if word == "-c" || word == "-C" { after.get(1..).unwrap_or_default() } else { after };
-        }
-        let Some((command, rest)) = rest.split_first() else { return };
-        self.found.extend(git_risk(command, rest).map(|risk| (risk, shown.to_owned())));
-    }
-}
-
-fn git_risk(command: &str, rest: &[String]) -> Option<Risk> {
-    let has = |wanted: &[&str]| rest.iter().any(|word| wanted.contains(&word.as_str()));
-    let begins =
-        |start: &str| rest.iter().any(|word| word.len() > 1 && word.to_lowercase().starts_with(start));
-    let loses = match command {
-        "push" => {
-            let letters = flagged(rest, 'f') || flagged(rest, 'd');
-            letters
-                || begins("--force")
-                || begins("+")
-                || begins(":")
-                || has(&["--mirror", "--delete", "--prune"])
-        }
-        "reset" => has(&["--hard", "--merge"]),
-        "clean" => flagged(rest, 'f') || has(&["--force"]),
-        "checkout" | "restore" | "switch" => has(&["--", ".", "-f", "--force", "--discard-changes"]),
-        "branch" | "tag" => has(&["-D", "-d", "--delete"]),
-        "stash" => has(&["drop", "clear"]),
-        "reflog" | "gc" | "worktree" => has(&["expire", "delete", "--prune=now", "remove"]),
-        "filter-branch" | "filter-repo" | "update-ref" => true,
-        _ => false,
-    };
-    let later =
-        ["alias.", "core.hookspath", "core.sshcommand", "core.pager", "core.fsmonitor", "core.editor"];
-    match command {
-        _ if loses => Some(Risk::Destructive),
-        "push" | "send-email" => Some(Risk::Share),
-        "config" if has(&["--global", "--system"]) || later.iter().any(|key| begins(key)) => {
-            Some(Risk::Persistence)
-        }
-        "rebase" | "bisect" if has(&["-x", "--exec", "run"]) => Some(Risk::Opaque),
-        _ if begins("ext::") || begins("--upload-pack") => Some(Risk::HiddenCode),
-        _ => None,
     }
 }

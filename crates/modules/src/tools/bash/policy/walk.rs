@@ -1,44 +1,103 @@
 //! Goes through a command and gathers what speaks against it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::code::{self, Source};
 use super::places::Place;
-use super::{Policy, Risk, pattern};
+use super::reading::{self, Variables};
+use super::{Policy, Risk, known, pattern};
 use crate::tools::bash::shell::{
     Command, Group, Part, Pipeline, Redirect, RedirectKind, Script, Simple, Word,
 };
 
 const DEEPEST: usize = 16;
-/// Variables that make programs run something else.
+/// Variables that make programs run something else, or look for it elsewhere.
 const TELLING: &[&str] = &[
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
-    "LD_AUDIT",
-    "DYLD_INSERT_LIBRARIES",
-    "BASH_ENV",
     "ENV",
     "PROMPT_COMMAND",
-    "GIT_SSH_COMMAND",
-    "GIT_SSH",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_PAGER",
-    "GIT_EDITOR",
     "PAGER",
-    "PYTHONSTARTUP",
-    "PERL5OPT",
-    "RUBYOPT",
-    "NODE_OPTIONS",
+    "MANPAGER",
+    "EDITOR",
+    "VISUAL",
+    "BROWSER",
     "IFS",
     "SHELLOPTS",
+    "BASHOPTS",
     "PS4",
+    "HOME",
+    "PWD",
+    "OLDPWD",
+    "CDPATH",
+    "GLOBIGNORE",
+    "GCONV_PATH",
+    "LOCPATH",
+    "TERMINFO",
+    "SSH_ASKPASS",
+    "ZDOTDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_CONFIG_DIRS",
+    "XDG_DATA_HOME",
+    "OPENSSL_CONF",
+    "CURL_HOME",
+    "WGETRC",
+    "GNUPGHOME",
+    "INPUTRC",
+    "TAR_OPTIONS",
+    "RIPGREP_CONFIG_PATH",
+    "MAKEFLAGS",
+    "GNUMAKEFLAGS",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "CC",
+    "CXX",
+    "LD",
+    "AR",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "RUBYOPT",
+    "RUBYLIB",
+    "CLASSPATH",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "AMPLIFIER_HOME",
+    "FPATH",
+    "ANSIBLE_CONFIG",
+    "SHELL",
+    "BC_ENV_ARGS",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "PYTHONINSPECT",
+    "PYTHONBREAKPOINT",
+    "PYTHONWARNINGS",
+    "PYTHONUSERBASE",
+    "PYTHONPYCACHEPREFIX",
+    "CARGO_HOME",
 ];
+const TELLING_STARTS: &[&str] =
+    &["LD_", "DYLD_", "BASH_", "GIT_", "PERL", "LESS", "AWK", "npm_config_", "NPM_CONFIG_", "CARGO_BUILD_"];
+/// Of those with such a start, the ones that only say who and where.
+const QUIET: &[&str] =
+    &["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_TERMINAL_PROMPT", "CARGO_BUILD_JOBS", "LESSCHARSET"];
 
 /// Everything that speaks against a script, with the simple command it is about.
-pub(super) fn walk(policy: &Policy, script: &Script, folder: Option<&Path>) -> Vec<(Risk, String)> {
-    let mut walk = Walk::new(policy, folder);
+/// The second list is about redirects and variables, which no pattern for the command covers.
+pub(super) fn walk(policy: &Policy, script: &Script, folder: Option<&Path>) -> (Reasons, Reasons) {
+    let mut walk = Walk { variables: reading::variables(script), ..Walk::new(policy, folder) };
+    walk.functions.extend(functions(script));
     walk.script(script);
-    walk.found
+    (walk.found, walk.fixed)
+}
+
+pub(super) type Reasons = Vec<(Risk, String)>;
+
+/// The functions that a script defines at its top.
+fn functions(script: &Script) -> impl Iterator<Item = String> + '_ {
+    script.pipelines.iter().flat_map(|pipeline| &pipeline.commands).filter_map(|command| match command {
+        Command::Function { name, .. } => Some(name.clone()),
+        _ => None,
+    })
 }
 
 /// Every simple command of a script, also those inside others.
@@ -50,7 +109,10 @@ pub(super) fn simple_commands(policy: &Policy, script: &Script) -> Vec<Vec<Word>
 
 pub(super) struct Walk<'a> {
     pub(super) policy: &'a Policy,
-    pub(super) found: Vec<(Risk, String)>,
+    pub(super) found: Reasons,
+    fixed: Reasons,
+    pub(super) variables: Variables,
+    pub(super) functions: BTreeSet<String>,
     /// Where relative paths lead; `None` once nobody can tell.
     pub(super) folder: Option<PathBuf>,
     /// Files that this command downloads.
@@ -72,7 +134,17 @@ pub(super) enum Input<'a> {
 impl<'a> Walk<'a> {
     fn new(policy: &'a Policy, folder: Option<&Path>) -> Self {
         let folder = folder.map(Path::to_path_buf);
-        Self { policy, found: Vec::new(), folder, fetched: Vec::new(), depth: 0, seen: None }
+        Self {
+            policy,
+            found: Vec::new(),
+            fixed: Vec::new(),
+            variables: Variables::new(),
+            functions: BTreeSet::new(),
+            folder,
+            fetched: Vec::new(),
+            depth: 0,
+            seen: None,
+        }
     }
 }
 
@@ -118,6 +190,7 @@ impl Walk<'_> {
     fn group(&mut self, group: &Group) {
         for word in &group.words {
             self.inside(word);
+            self.counted(word, "[[ … ]]");
         }
         for redirect in &group.redirects {
             self.redirect(redirect, "(…)");
@@ -168,8 +241,11 @@ impl Walk<'_> {
             let risk = code::risk_of(first);
             return self.found.push((risk, shown));
         };
-        self.secrets(arguments, &shown);
         let program = name.rsplit('/').next().unwrap_or(&name).to_owned();
+        self.arguments_read(&program, arguments, &shown);
+        if self.is_foreign() && !self.functions.contains(&name) && !known::runs_nothing_of_a_project(&name) {
+            self.found.push((Risk::Project, shown.clone()));
+        }
         if pattern::mentioned(
             &self.policy.denied,
             &format!("{program} {}", shown.split_once(' ').map_or("", |(_, rest)| rest)),
@@ -189,10 +265,60 @@ impl Walk<'_> {
 
     pub(super) fn assigned(&mut self, name: &str, value: &Word, shown: &str) {
         self.inside(value);
-        let adds_to_path =
-            value.parts.iter().any(|part| matches!(part, Part::Variable(name) if name == "PATH"));
-        if TELLING.contains(&name) || (name == "PATH" && !adds_to_path) {
-            self.found.push((Risk::Opaque, format!("{name}={} {shown}", value.shown())));
+        self.counted(value, name);
+        if self.is_telling(name, value) {
+            self.fixed.push((Risk::Opaque, format!("{name}={} {shown}", value.shown())));
+        }
+    }
+
+    /// Whether a variable decides which programs run and which files they read. Something may be added behind `PATH`.
+    pub(super) fn is_telling(&self, name: &str, value: &Word) -> bool {
+        let name = name.split(['[', '+']).next().unwrap_or(name);
+        let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+        let telling = || {
+            let value = value.literal().unwrap_or_default();
+            let value = value.rsplit('=').next().unwrap_or_default();
+            let shows = name.ends_with("PAGER") || name.ends_with("EDITOR");
+            if begins(QUIET) || (shows && ["", "cat", "true", ":"].contains(&value)) {
+                return false;
+            }
+            TELLING.contains(&name)
+                || begins(TELLING_STARTS)
+                || (name.starts_with("CARGO_TARGET_") && name != "CARGO_TARGET_DIR")
+        };
+        match name {
+            "PATH" => {
+                let mut parts = value
+                    .parts
+                    .iter()
+                    .filter(|part| !matches!(part, Part::Text { text, .. } if text.is_empty()));
+                let begins = match parts.next() {
+                    Some(Part::Variable(name)) => name == "PATH",
+                    // A word of `env` or `export`.
+                    Some(Part::Text { text, .. }) if text == "PATH=" => {
+                        matches!(parts.next(), Some(Part::Variable(name)) if name == "PATH")
+                    }
+                    _ => false,
+                };
+                !begins || self.is_foreign()
+            }
+            _ => telling(),
+        }
+    }
+
+    /// Whether code around the working folder is of a directory that the user does not trust, or of one that is not theirs to
+    /// answer for.
+    pub(super) fn is_foreign(&self) -> bool {
+        let Some(folder) = &self.folder else { return self.policy.workspace.is_some() };
+        self.policy.trust.is_untrusted(folder)
+            || (self.policy.workspace.is_some() && !self.policy.is_workspace(folder))
+    }
+
+    /// Where the shell counts, it runs code in the text of a word, even in quotes: `[[ 'a[$(x)]' -eq 1 ]]`.
+    pub(super) fn counted(&mut self, word: &Word, shown: &str) {
+        let code = |part: &Part| matches!(part, Part::Text { text, .. } if text.contains("$(") || text.contains('`'));
+        if word.parts.iter().any(code) {
+            self.found.push((Risk::Opaque, format!("{shown} {}", word.shown())));
         }
     }
 
@@ -205,21 +331,21 @@ impl Walk<'_> {
 
     fn redirect(&mut self, redirect: &Redirect, shown: &str) {
         self.inside(&redirect.target);
-        let place = match (redirect.kind, redirect.target.path()) {
-            (RedirectKind::Here | RedirectKind::Duplicate, _) => return,
-            (_, Some(path)) => self.policy.place(&path, self.folder.as_deref()),
-            (_, None) => Place::Unknown,
-        };
         let shown = format!("{shown} > {}", redirect.target.shown());
+        let before = self.found.len();
         match redirect.kind {
-            RedirectKind::Write => self.written(place, &shown),
-            _ => self.read(place, &shown),
+            RedirectKind::Here | RedirectKind::Duplicate => {}
+            RedirectKind::Write => self.all_written(std::slice::from_ref(&redirect.target), &shown),
+            RedirectKind::Read => self.redirect_read(&redirect.target, &shown),
         }
+        self.fixed.extend(self.found.drain(before..));
     }
 
     pub(super) fn read(&mut self, place: Place, shown: &str) {
         match place {
-            Place::Secret => self.found.push((Risk::Secret, shown.to_owned())),
+            Place::Secret | Place::Variables | Place::Device => {
+                self.found.push((Risk::Secret, shown.to_owned()))
+            }
             Place::Socket => self.found.push((Risk::HiddenCode, shown.to_owned())),
             _ => {}
         }
@@ -233,20 +359,13 @@ impl Walk<'_> {
             Place::Startup => Risk::Persistence,
             Place::Socket => Risk::HiddenCode,
             Place::Outside | Place::Unknown => Risk::Outside,
-            Place::Workspace | Place::WholeWorkspace | Place::Temporary | Place::Harmless => return,
+            Place::Workspace
+            | Place::WholeWorkspace
+            | Place::Variables
+            | Place::Temporary
+            | Place::Harmless => return,
         };
         self.found.push((risk, shown.to_owned()));
-    }
-
-    fn secrets(&mut self, arguments: &[Word], shown: &str) {
-        for word in arguments {
-            let Some(text) = word.path() else { continue };
-            let text = text.rsplit(['=', '@', ':']).next().unwrap_or(&text);
-            let like_a_path = text.contains('/') || text.starts_with('~') || text.starts_with('.');
-            if like_a_path && !text.contains(char::is_whitespace) {
-                self.read(self.policy.place(text, self.folder.as_deref()), shown);
-            }
-        }
     }
 
     /// Code that is known word for word is judged like the command itself; other code by where it comes from.

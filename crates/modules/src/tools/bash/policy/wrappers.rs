@@ -3,6 +3,7 @@
 use super::Risk;
 use super::code::{self, Source};
 use super::programs::Extent;
+use super::scripts;
 use super::walk::{Input, Walk};
 use crate::tools::bash::shell::{Command, Word};
 
@@ -96,8 +97,14 @@ impl Walk<'_> {
         let (mut rest, mut before) = (arguments, before);
         while let Some((word, after)) = rest.split_first() {
             let text = word.literal().unwrap_or_default();
-            if program == "env" && (text == "-S" || text.starts_with("--split-string")) {
+            if program == "env" && (text == "-S" || text == "--split-string") {
                 return self.code(Source::Words(after), "env -S");
+            }
+            if hides(program, &text) {
+                self.found.push((Risk::Opaque, format!("{program} {text}")));
+            }
+            if program == "time" && text.starts_with("-o") {
+                self.all_written(after.get(..1).unwrap_or_default(), program);
             }
             if program == "command" && (text == "-v" || text == "-V") {
                 return;
@@ -129,21 +136,70 @@ impl Walk<'_> {
             return;
         }
         if program == "xargs" || program == "parallel" {
-            // What it adds comes from elsewhere.
-            words.push(Word::unknown());
-            let shell = words
-                .first()
-                .and_then(Word::name)
-                .is_some_and(|name| SHELLS.contains(&name.rsplit('/').next().unwrap_or_default()));
-            if let (true, Input::Piped(stages)) = (shell, input) {
-                self.found
-                    .push((piped_risk(stages), words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")));
-            }
+            self.added(&mut words, arguments, input);
         }
         if program == "watch" {
             return self.code(Source::Words(rest), program);
         }
         self.words(&words, input);
+    }
+
+    /// What `xargs` adds comes from elsewhere.
+    fn added(&mut self, words: &mut Vec<Word>, arguments: &[Word], input: Input<'_>) {
+        match self.listed(input) {
+            Some(added) => words.extend(added),
+            None => words.push(Word::unknown()),
+        }
+        if self.is_foreign() && !arguments.iter().any(|word| word.literal().as_deref() == Some("-0")) {
+            // A name with a blank in it would become two.
+            words.push(Word::unknown());
+        }
+        let shell = words
+            .first()
+            .and_then(Word::name)
+            .is_some_and(|name| SHELLS.contains(&name.rsplit('/').next().unwrap_or_default()));
+        if let (true, Input::Piped(stages)) = (shell, input) {
+            self.found
+                .push((piped_risk(stages), words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")));
+        }
+    }
+
+    /// The folders whose files a pipeline lists, when it lists no others: what `xargs` adds is inside them.
+    fn listed(&self, input: Input<'_>) -> Option<Vec<Word>> {
+        let Input::Piped(stages) = input else { return None };
+        let (first, filters) = stages.split_first()?;
+        let simple = |command: &Command| match command {
+            Command::Simple(simple) => Some(simple.words.clone()),
+            _ => None,
+        };
+        for filter in filters {
+            let name = simple(filter)?.first().and_then(Word::name)?;
+            if !["sort", "head", "tail", "uniq", "grep"].contains(&name.as_str()) {
+                return None;
+            }
+        }
+        if filters.is_empty()
+            && let Some(text) = code::printed(first)
+        {
+            return Some(text.split_whitespace().map(Word::text).collect());
+        }
+        let words = simple(first)?;
+        let (name, arguments) = words.split_first()?;
+        let options: Vec<String> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;
+        let has = |flags: &[&str]| options.iter().any(|option| flags.contains(&option.as_str()));
+        let lists = match name.name()?.as_str() {
+            "find" => {
+                !options.iter().any(|option| option.contains("printf"))
+                    && (!self.is_foreign() || has(&["-type"]))
+            }
+            "ls" => true,
+            "rg" => has(&["-l", "--files", "--files-with-matches"]),
+            "grep" => options.iter().any(|option| option.starts_with('-') && option.contains('l')),
+            "git" => options.first().is_some_and(|command| command == "ls-files"),
+            _ => false,
+        };
+        let roots = arguments.iter().filter(|word| !word.shown().starts_with('-')).cloned();
+        lists.then(|| roots.chain([Word::text(".")]).collect())
     }
 
     /// A shell: its code is a string, a file, or what comes in.
@@ -200,7 +256,7 @@ impl Walk<'_> {
         if let Some((at, flag)) = inline {
             let glued = flag.literal().filter(|text| !flags.contains(&text.as_str()));
             let code = glued.or_else(|| arguments.get(at + 1).and_then(Word::literal));
-            let plain = code.is_some_and(|code| !code::reaches_out(&code));
+            let plain = code.is_some_and(|code| knows(shown) && scripts::stays_inside(&code));
             if !plain {
                 self.found.push((Risk::Opaque, shown.to_owned()));
             }
@@ -214,12 +270,15 @@ impl Walk<'_> {
                 self.sourced(&[Word::text(file)], Input::Nothing, shown);
             }
             (Some(None), _) => self.found.push((named.map_or(Risk::Opaque, code::risk_of), shown.to_owned())),
-            (_, Input::Text(text)) if text.literal().is_some_and(|code| !code::reaches_out(&code)) => {}
+            (_, Input::Text(text))
+                if text.literal().is_some_and(|code| knows(shown) && scripts::stays_inside(&code)) => {}
             (_, Input::Piped(stages))
                 if !arguments.iter().any(|word| word.literal().as_deref() == Some("-m")) =>
             {
                 match stages {
-                    [only] if code::printed(only).is_some_and(|code| !code::reaches_out(&code)) => {}
+                    [only]
+                        if code::printed(only)
+                            .is_some_and(|code| knows(shown) && scripts::stays_inside(&code)) => {}
                     _ => self.found.push((piped_risk(stages), shown.to_owned())),
                 }
             }
@@ -235,6 +294,9 @@ impl Walk<'_> {
             Some(file) if file == "/dev/stdin" => self.fed(input, shown),
             Some(file) => {
                 let name = file.rsplit('/').next().unwrap_or(&file).to_owned();
+                if self.is_foreign() {
+                    self.found.push((Risk::Project, shown.to_owned()));
+                }
                 if self.fetched.contains(&name) || file.starts_with("/dev/tcp") {
                     self.found.push((Risk::HiddenCode, shown.to_owned()));
                 }
@@ -310,6 +372,9 @@ impl Walk<'_> {
             }
             self.words(&words, Input::Nothing);
         }
+        if arguments.iter().any(|word| is(word, &["-files0-from"])) {
+            self.found.push((Risk::Opaque, shown.to_owned()));
+        }
         if is_write(arguments) {
             self.found.push((Risk::Outside, shown.to_owned()));
         }
@@ -318,6 +383,24 @@ impl Walk<'_> {
             self.found.push((Risk::Destructive, shown.to_owned()));
         }
     }
+}
+
+/// Whether an option of a wrapper makes it run, read or watch what its words do not show.
+fn hides(program: &str, option: &str) -> bool {
+    let options: &[&str] = match program {
+        "env" => &["-S", "--split", "-C", "--chdir", "-vS"],
+        "strace" | "ltrace" => &["-p", "-o"],
+        "xargs" | "parallel" => &["-a", "--arg-file"],
+        _ => &[],
+    };
+    options.iter().any(|start| option.starts_with(start))
+}
+
+/// Of these languages enough is known to judge a short program.
+fn knows(shown: &str) -> bool {
+    let program = shown.split_whitespace().next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or(program);
+    ["python", "node", "bun", "deno", "pypy"].iter().any(|name| program.starts_with(name))
 }
 
 fn is_write(arguments: &[Word]) -> bool {

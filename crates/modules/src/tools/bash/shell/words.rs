@@ -11,7 +11,7 @@ impl Parser {
             match c {
                 '<' | '>' if self.peek_at(1) == Some('(') => {
                     self.at += 2;
-                    word.parts.push(Part::Code(self.code()?));
+                    word.parts.push(Part::Stream(self.code()?));
                 }
                 ' ' | '\t' | '\r' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
                 '$' if self.eat("$IFS") || self.eat("${IFS}") => {
@@ -64,7 +64,8 @@ impl Parser {
                 _ => return Ok(None),
             }
         }
-        if rest.get(length) == Some(&'+') {
+        let adds = rest.get(length) == Some(&'+');
+        if adds {
             length += 1;
         }
         if rest.get(length) != Some(&'=') {
@@ -73,6 +74,9 @@ impl Parser {
         // An index is arithmetic, and arithmetic can hold code.
         let index: String = rest.iter().take(length).skip(name.len()).collect();
         let mut extra = Word::default();
+        if adds {
+            extra.parts.push(Part::Unknown(Vec::new()));
+        }
         if index.contains('$') || index.contains('`') {
             extra.parts.push(Part::Unknown(vec![parse_at(
                 &format!(": {}", index.trim_matches(['[', ']', '+'])),
@@ -114,6 +118,8 @@ impl Parser {
             }
         }
         self.at += 1;
+        // Its elements are no one text.
+        value.parts.push(Part::Unknown(Vec::new()));
         Ok(value)
     }
 
@@ -189,7 +195,7 @@ impl Parser {
         if self.starts("((")
             && let Some(word) = self.arithmetic()?
         {
-            return Ok(Part::Unknown(word.scripts().cloned().collect()));
+            return self.counted(&word);
         }
         if self.eat("(") {
             return self.code().map(Part::Code);
@@ -200,7 +206,7 @@ impl Parser {
         if self.eat("[") {
             let mut word = Word::default();
             self.deeper(|this| this.nested(']', "$[", &mut word))?;
-            return Ok(Part::Unknown(word.scripts().cloned().collect()));
+            return self.counted(&word);
         }
         let mut name = String::new();
         while let Some(c) = self.peek().filter(|c| c.is_ascii_alphanumeric() || *c == '_') {
@@ -263,7 +269,20 @@ impl Parser {
         }
         let mut word = Word::default();
         self.nested('}', "${", &mut word)?;
-        Ok(Part::Unknown(word.scripts().cloned().collect()))
+        self.counted(&word)
+    }
+
+    /// An expansion: the shell runs the code in it, and may run what stands in its quotes when it counts.
+    fn counted(&self, word: &Word) -> Result<Part, Unreadable> {
+        let mut scripts: Vec<Script> = word.scripts().cloned().collect();
+        for part in &word.parts {
+            if let Part::Text { text, .. } = part
+                && (text.contains("$(") || text.contains('`'))
+            {
+                scripts.push(parse_at(&format!(": {text}"), self.depth + 1)?);
+            }
+        }
+        Ok(Part::Unknown(scripts))
     }
 
     /// Pieces up to and over `end`, which may be nested.
