@@ -79,7 +79,11 @@ pub(super) async fn node(patient: &Patient) -> Finding {
 /// The first line a program says about its version, or why it says nothing.
 async fn ask(program: &str, patient: &Patient) -> Result<String, String> {
     let mut command = Command::new(program);
-    command.arg("--version").env_clear().envs(patient.access.environment.all()).kill_on_drop(true);
+    command
+        .arg("--version")
+        .env_clear()
+        .envs(patient.access.environment.without_secrets())
+        .kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let output = command.output().await.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "is not installed".to_owned(),

@@ -26,6 +26,8 @@ mod chat_line;
 mod chat_past;
 mod chat_sessions;
 mod chat_stops;
+#[cfg(unix)]
+mod children;
 #[cfg(target_os = "linux")]
 mod clock;
 mod config;
