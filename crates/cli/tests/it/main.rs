@@ -37,6 +37,7 @@ mod demo;
 mod desk;
 mod doctor;
 mod fetching;
+mod harmless;
 mod help;
 #[cfg(target_os = "linux")]
 mod hostile;
