@@ -1,18 +1,23 @@
-//! The environment, read here and nowhere else. Each variable the program knows is a constant below.
+//! The environment, read for its meaning here and nowhere else. Each variable the program knows is a constant below.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use amplifier_core::contracts::{CapabilityCall, CapabilityError};
 use amplifier_core::redact::names_a_secret;
+use amplifier_modules::environment;
 use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::keys::{Keys, Problem};
 use crate::paths::Home;
 use crate::plain::{KnownPlain, Plain};
+
+mod seal;
+
+pub use seal::seal;
 
 /// Moves the home folder (`~/.amplifierd`).
 pub const AMPLIFIER_HOME: &str = "AMPLIFIER_HOME";
@@ -127,8 +132,7 @@ impl Environment {
     /// The value of a variable, if it is set and is text.
     pub fn get(&self, name: &str) -> Option<String> {
         match self {
-            #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
-            Self::Process => std::env::var(name).ok(),
+            Self::Process => environment::own().get(OsStr::new(name))?.to_str().map(str::to_owned),
             Self::Fixed(variables) => variables.get(name).cloned(),
             // The store is opened when something is missing, and not before.
             Self::WithKeys(first, keys) => match first.get(name).filter(|value| !value.is_empty()) {
@@ -142,8 +146,7 @@ impl Environment {
     /// A folder that a variable names, whatever its name is made of.
     pub fn folder(&self, name: &str) -> Option<PathBuf> {
         let value = match self {
-            #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
-            Self::Process => std::env::var_os(name),
+            Self::Process => environment::own().get(OsStr::new(name)).cloned(),
             Self::Fixed(variables) => variables.get(name).map(OsString::from),
             Self::WithKeys(first, _) | Self::WithPlain(first, _) => return first.folder(name),
         };
@@ -220,11 +223,20 @@ impl Environment {
         self.keys().map(Keys::problems).unwrap_or_default()
     }
 
-    /// Every variable, for programs that are started with the person's own environment, such as git.
+    /// Every variable but secrets: for programs that the user has named, such as an editor, which need the rest to find the
+    /// terminal, the display and their configuration.
+    pub fn without_secrets(&self) -> Vec<(OsString, OsString)> {
+        let mut all = self.all();
+        all.retain(|(name, value)| !seal::is_secret(name.as_encoded_bytes(), value.as_encoded_bytes()));
+        all
+    }
+
+    /// Every variable, also those that hold secrets.
     pub fn all(&self) -> Vec<(OsString, OsString)> {
         match self {
-            #[expect(clippy::disallowed_methods, reason = "handed on to programs, never read for a meaning")]
-            Self::Process => std::env::vars_os().collect(),
+            Self::Process => {
+                environment::own().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+            }
             Self::Fixed(variables) => {
                 variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
             }

@@ -75,6 +75,7 @@ pub use amplifier_core::error::{causes, chain};
 pub use amplifier_core::redact::redact;
 pub use amplifier_core::report::{LoadEntry, LoadOutcome};
 pub use amplifier_core::session::{ExecuteError, Session, Strictness};
+pub use amplifier_modules::watchdog;
 pub use amplifier_sources::cache::{Cache, Cleared, Entry as CacheEntry, Selection, Verdict};
 pub use amplifier_sources::error::FetchError;
 pub use amplifier_sources::fetch::Freshness;

@@ -10,6 +10,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::exit::Exit;
+use crate::harmless::escaped;
 use crate::render;
 
 /// What a program wants to read.
@@ -79,7 +80,7 @@ pub fn tell(exit: Exit, wanted: Wanted) {
         }
     };
     match text {
-        Ok(text) => render::last_word(&text),
+        Ok(text) => render::last_word(&escaped(&text)),
         Err(error) => render::error(&error, None),
     }
 }

@@ -27,6 +27,7 @@ mod width;
 
 use amplifier_app::env::{self, Environment};
 use amplifier_app::spelling::{quoted, told};
+use amplifier_app::watchdog;
 use amplifier_protocol::text::shorten;
 use args::{Args, BackupCommand, Command, Misplaced, ModuleCommand, PlanCommand};
 use exit::Exit;
@@ -34,10 +35,14 @@ use render::{Manner, Palette, Remark, Tone};
 use typed::Flags;
 
 fn main() -> ExitCode {
+    if watchdog::serves() {
+        return ExitCode::SUCCESS;
+    }
     if is_version_asked() {
         render::out(concat!("amplifier ", env!("CARGO_PKG_VERSION")));
         return render::ending(Exit::Success).into();
     }
+    env::seal();
     let matches = Args::command().try_get_matches();
     let wanted = matches.as_ref().map_or_else(|_| failed::seemingly_wanted(), failed::wanted);
     let parsed =

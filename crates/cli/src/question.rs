@@ -148,7 +148,7 @@ pub fn say(text: &str) -> io::Result<()> {
     let text = plain(text);
     let text = match render::columns_aside() {
         Some(columns) => page::broken(&text, columns),
-        None => text,
+        None => text.into_owned(),
     };
     writeln!(io::stderr().lock(), "{text}")
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::exit::Exit;
-use crate::harmless::plain;
+use crate::harmless::{escaped, plain};
 use crate::outlet::{Outlet, Way};
 use crate::page;
 use crate::voice::VOICE;
@@ -135,7 +135,7 @@ pub fn out(text: &str) {
 /// names; programs get what there is.
 pub fn line(text: &str) -> Result<(), Unread> {
     match io::stdout().is_terminal() {
-        true => raw(plain(text) + "\n"),
+        true => raw(plain(text).into_owned() + "\n"),
         false => raw(format!("{text}\n")),
     }
 }
@@ -274,12 +274,12 @@ pub fn bytes(bytes: u64) -> String {
 
 /// One JSON value, for people and programs.
 pub fn json(value: &Value) {
-    out(&format!("{value:#}"));
+    out(&escaped(&format!("{value:#}")));
 }
 
 /// One JSON value on one line, at once.
 pub fn json_line(value: &Value) -> Result<(), Unread> {
-    raw(format!("{value}\n"))
+    raw(escaped(&format!("{value}\n")).into_owned())
 }
 
 /// Nobody reads standard output any more.

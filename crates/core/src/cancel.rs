@@ -1,6 +1,6 @@
 //! Cancellation: none, then graceful, then immediate; from a parent down to its children; never back but by `reset`.
 //!
-//! Graceful lets running tools finish and starts nothing new. Immediate stops now. The token can be polled or awaited.
+//! Graceful lets running tools finish, or end what they started in order, and starts nothing new. Immediate stops now. The token can be polled or awaited.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum CancelLevel {
     /// Do not stop.
     #[default]
     None,
-    /// Finish what runs, start nothing new.
+    /// Finish what runs, start nothing new. A tool that cannot know how long its work takes, such as a shell, ends it.
     Graceful,
     /// Stop now.
     Immediate,

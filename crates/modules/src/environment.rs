@@ -1,7 +1,9 @@
-//! The environment of child processes: what is harmless, what the plan names, nothing else. No key of this process leaks.
+//! The environment of this process, as it was at the start, and that of its children: what is harmless, what the plan names,
+//! nothing else. No key of this process leaks.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::OnceLock;
 
 /// Passed on as they are.
 const HARMLESS: &[&str] = &[
@@ -54,7 +56,7 @@ const QUIET: &[(&str, &str)] = &[
 
 /// The variables of a command: `own` sifted, then what the plan sets.
 pub(crate) fn sifted(
-    own: impl IntoIterator<Item = (OsString, OsString)>,
+    own: &BTreeMap<OsString, OsString>,
     pass: &[String],
     set: &BTreeMap<String, String>,
 ) -> BTreeMap<OsString, OsString> {
@@ -65,7 +67,8 @@ pub(crate) fn sifted(
         let proxy = PROXIES.contains(&name) && !value.to_string_lossy().contains('@');
         proxy || HARMLESS.contains(&name) || name.starts_with("LC_") || named(name, pass)
     };
-    kept.extend(own.into_iter().filter(|(name, value)| passes(name, value)));
+    let passed = own.iter().filter(|(name, value)| passes(name, value));
+    kept.extend(passed.map(|(name, value)| (name.clone(), value.clone())));
     kept.extend(set.iter().map(|(name, value)| (name.into(), value.into())));
     kept
 }
@@ -80,13 +83,12 @@ fn named(name: &str, pass: &[String]) -> bool {
     })
 }
 
-/// The variables of this process. They are handed on to commands and never read for a meaning.
-pub(crate) fn of_this_process() -> impl Iterator<Item = (OsString, OsString)> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "programs inherit what is the process's own; decision 0008"
-    )]
-    std::env::vars_os()
+/// The variables of this process as they were when this was first asked. A program that erases its secrets where other
+/// programs could read them asks before.
+pub fn own() -> &'static BTreeMap<OsString, OsString> {
+    static OWN: OnceLock<BTreeMap<OsString, OsString>> = OnceLock::new();
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads them")]
+    OWN.get_or_init(|| std::env::vars_os().collect())
 }
 
 #[cfg(test)]
@@ -108,10 +110,10 @@ mod tests {
             ("RANDOM_THING", "r"),
             ("SSH_AUTH_SOCK", "/s"),
         ];
-        let own = || own.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let own = own.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
         let names = |pass: &[&str]| -> Vec<String> {
             let pass: Vec<String> = pass.iter().map(|name| (*name).to_owned()).collect();
-            let kept = sifted(own(), &pass, &BTreeMap::from([("CI".to_owned(), "1".to_owned())]));
+            let kept = sifted(&own, &pass, &BTreeMap::from([("CI".to_owned(), "1".to_owned())]));
             let quiet = |name: &str| QUIET.iter().any(|(known, _)| *known == name);
             kept.into_keys().filter_map(|name| name.into_string().ok()).filter(|name| !quiet(name)).collect()
         };

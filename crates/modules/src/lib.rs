@@ -5,7 +5,7 @@
 //! `orchestrators/loop_basic.rs`: the file is the id.
 
 mod contexts;
-mod environment;
+pub mod environment;
 mod files;
 pub mod hooks;
 mod http;
@@ -14,6 +14,7 @@ mod providers;
 mod reminder;
 pub mod table;
 mod tools;
+pub mod watchdog;
 mod workspace;
 
 pub use orchestrators::{CANCELLED_NOTE, asked_provider};

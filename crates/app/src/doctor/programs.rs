@@ -99,8 +99,7 @@ fn why(error: &std::io::Error) -> String {
 /// The first line a program says about its version, or why it says nothing.
 async fn ask(program: &str, patient: &Patient) -> Result<String, String> {
     let mut command = Command::new(program);
-    let variables = patient.access.environment.all().into_iter();
-    let variables = variables.filter(|(name, _)| !name.to_str().is_none_or(names_a_secret));
+    let variables = patient.access.environment.without_secrets();
     // Some programs choose their version by a file of the directory that they run in, which may name another program.
     command.arg("--version").env_clear().envs(variables).current_dir("/").kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -10,6 +10,7 @@ use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use super::calls::one_line;
 use super::slash::{COMMANDS, Takes};
+use crate::harmless::plain;
 
 /// How many things are offered at a time.
 const MOST: usize = 100;
@@ -65,12 +66,14 @@ impl Offer {
 impl Completer for Completion {
     fn complete(&mut self, line: &str, at: usize) -> CompletionResult {
         let (start, offers) = self.offers(line.get(..at).unwrap_or_default());
+        // What could not be shown as it is cannot be completed: the line would not be what it seems.
         let suggestions: Vec<Suggestion> = offers
             .into_iter()
+            .filter(|offer| plain(&offer.value) == offer.value)
             .take(MOST)
             .map(|offer| Suggestion {
                 value: offer.value,
-                description: offer.about,
+                description: offer.about.map(|about| plain(&about).into_owned()),
                 span: Span { start, end: at.max(start) },
                 append_whitespace: !offer.open,
                 ..Suggestion::default()

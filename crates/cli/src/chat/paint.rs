@@ -1,5 +1,8 @@
 //! Styled text: pieces with a style, wrapped to a width, written with colours or without. It knows no terminal.
 
+use std::borrow::Cow;
+
+use crate::harmless::plain;
 use crate::width::{beginning, first};
 
 pub use crate::width::width;
@@ -110,8 +113,14 @@ pub struct Span {
 }
 
 impl Span {
+    /// A piece that cannot deceive the eye, whoever wrote it.
     pub fn new(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style }
+        let text = text.into();
+        let text = match plain(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(plain) => plain,
+        };
+        Self { text, style }
     }
 
     pub fn plain(text: impl Into<String>) -> Self {

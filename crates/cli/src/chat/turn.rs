@@ -331,7 +331,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Stops a turn: what runs may end first, a second wish ends it at once. Where no tool runs there is nothing to wait for.
+    /// Stops a turn: what runs ends in order first, a second wish ends it at once. Where no tool runs there is nothing to wait for.
     async fn stop(&mut self) {
         let running = self.session.coordinator().cancel().running_tools();
         let running: Vec<String> = running.into_iter().map(|(_, tool)| tool).collect();
@@ -340,7 +340,7 @@ impl<'a> Running<'a> {
         if level == CancelLevel::Graceful {
             let why = self.stopped.map(|stop| format!("{}: ", stop.reason())).unwrap_or_default();
             let told =
-                format!("{why}stopping when {} is done; Ctrl-C again stops at once", running.join(", "));
+                format!("{why}stopping; waiting for {}, Ctrl-C again stops at once", running.join(", "));
             self.view.note(&told, Style::of(Hue::Yellow));
         }
         self.view.stopping = if level == CancelLevel::Graceful { Stopping::Soon } else { Stopping::Now };

@@ -277,7 +277,7 @@ impl Turn<'_> {
             if opened.session.coordinator().cancel().running_tools().is_empty() {
                 return CancelLevel::Immediate;
             }
-            aside.note("stopping after what runs now; interrupt again to stop at once");
+            aside.note("stopping; waiting for what runs now to end, interrupt again to stop at once");
             CancelLevel::Graceful
         };
         let raise = |level| {

@@ -312,7 +312,7 @@ fn ctrl_c_takes_a_question_back_while_something_else_runs() {
     terminal.types("go\r");
     terminal.sees("y once");
     terminal.types("\u{3}");
-    let screen = terminal.sees("stopping when bash is done");
+    let screen = terminal.sees("stopping; waiting for bash");
     assert!(!screen.contains("nobody answered"), "{screen}");
     terminal.until("no question", |screen| !screen.contains("y once"));
     desk.file("go-on", "");

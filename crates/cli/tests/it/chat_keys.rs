@@ -13,8 +13,8 @@ use crate::terminal::Terminal;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A desk whose model runs a program that says who it is and does not end.
-fn running() -> (Desk, Terminal, u32) {
-    let command = "echo $$ > pid; exec sleep 600";
+fn running(before: &str) -> (Desk, Terminal, u32) {
+    let command = format!("{before} echo $$ > pid; exec sleep 600");
     let bash = json!({"tool_calls": [{"name": "bash", "input": {"command": command, "timeout": 600}}]});
     let desk = desk(json!([bash, "After it."]), json!({"tools": [{"module": "tool-bash"}]}));
     let terminal = open(&desk, WIDE);
@@ -48,13 +48,22 @@ pub fn gone(pid: u32) {
 }
 
 #[test]
-fn the_first_interrupt_waits_for_the_tool_and_the_second_ends_it() {
-    let (desk, terminal, pid) = running();
+fn the_first_interrupt_ends_the_command() {
+    let (desk, terminal, pid) = running("");
     terminal.types("\u{3}");
-    let screen = terminal.sees("stopping when bash is done; Ctrl-C again stops at once");
-    assert!(is_alive(pid), "{screen}");
-    let screen = terminal.sees("stopping ·");
-    assert!(!screen.contains("Ctrl-C stops"), "{screen}");
+    terminal.sees("stopping; waiting for bash, Ctrl-C again stops at once");
+    terminal.sees("stopped");
+    terminal.prompt();
+    gone(pid);
+    assert!(!terminal.screen().contains("After it."));
+    drop(desk);
+}
+
+#[test]
+fn the_second_interrupt_ends_a_command_that_ignores_the_first_at_once() {
+    let (desk, terminal, pid) = running("trap '' INT TERM;");
+    terminal.types("\u{3}");
+    terminal.sees("stopping; waiting for bash, Ctrl-C again stops at once");
     terminal.types("\u{3}");
     terminal.sees("stopped");
     terminal.prompt();
@@ -65,7 +74,7 @@ fn the_first_interrupt_waits_for_the_tool_and_the_second_ends_it() {
 
 #[test]
 fn a_terminal_that_is_closed_ends_the_chat_and_the_tool_and_loses_nothing() {
-    let (desk, mut terminal, pid) = running();
+    let (desk, mut terminal, pid) = running("");
     let chat = terminal.pid().to_string();
     assert!(Command::new("kill").args(["-HUP", &chat]).status().unwrap().success());
     assert_eq!(terminal.end(), 129);

@@ -26,6 +26,8 @@ mod chat_line;
 mod chat_past;
 mod chat_sessions;
 mod chat_stops;
+#[cfg(unix)]
+mod children;
 #[cfg(target_os = "linux")]
 mod clock;
 mod config;
@@ -37,6 +39,7 @@ mod doctor;
 mod fetching;
 #[cfg(unix)]
 mod git_programs;
+mod harmless;
 mod help;
 #[cfg(target_os = "linux")]
 mod hostile;

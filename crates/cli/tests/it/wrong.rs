@@ -531,7 +531,7 @@ fn an_interrupt_while_nothing_is_asked_yet() {
 #[test]
 fn three_interrupts_leave_at_once_and_keep_the_journal() {
     let desk = Desk::new();
-    let call = json!({"tool_calls": [{"name": "bash", "arguments": {"command": ": > began; sleep 60"}}]});
+    let call = json!({"tool_calls": [{"name": "bash", "arguments": {"command": "trap '' INT TERM; : > began; sleep 60"}}]});
     let mut runs = plan(json!({"responses": [call, "never"]}));
     runs["tools"] = json!([{"module": "tool-bash"}]);
     desk.plan("tool.json", &runs);

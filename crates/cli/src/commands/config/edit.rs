@@ -29,7 +29,9 @@ pub fn edit(args: &ConfigEditArgs, access: &Access) -> Result<Exit, SettingsErro
     let before = editor.text()?;
     let copy = copy_beside(&file);
     let made = file.parent().filter(|folder| !folder.exists());
-    let outcome = through(&program, &copy, &before);
+    let mut command = command(&program, &copy);
+    command.env_clear().envs(access.environment.without_secrets());
+    let outcome = through((&program, command), &copy, &before);
     let leave_nothing = || {
         std::fs::remove_file(&copy).ok();
         // Only a folder that is empty goes, and only one that was made here.
@@ -72,7 +74,7 @@ fn copy_beside(file: &Path) -> PathBuf {
 }
 
 /// Shows a text in the editor; gives what became of it.
-fn through(program: &str, copy: &Path, text: &str) -> Result<String, String> {
+fn through((program, mut command): (&str, Command), copy: &Path, text: &str) -> Result<String, String> {
     if let Some(folder) = copy.parent() {
         create_private_dir(folder).map_err(|error| error.to_string())?;
     }
@@ -80,7 +82,7 @@ fn through(program: &str, copy: &Path, text: &str) -> Result<String, String> {
     // Settings are nobody else's business, and neither is a copy of them.
     create_private_file(copy).map_err(|error| error.to_string())?;
     std::fs::write(copy, text).map_err(failed)?;
-    match command(program, copy).status() {
+    match command.status() {
         Ok(status) if status.success() => std::fs::read_to_string(copy).map_err(failed),
         Ok(status) if matches!(status.code(), Some(126 | 127)) => {
             Err(format!("the editor `{program}` cannot be started"))

@@ -102,7 +102,7 @@ async fn call(
         }
     };
     let first = || {
-        render::note("stopping after what runs now; interrupt again to stop at once");
+        render::note("stopping; waiting for what runs now to end, interrupt again to stop at once");
         CancelLevel::Graceful
     };
     let (called, stopped) = attendant.supervise(work, &leave, raise, first).await?;

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use amplifier_core::cancel::{CancelLevel, CancelToken};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
+use rustix::process::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+use crate::watchdog::{self, Watched};
 
 /// Variables that commands get: what programs need to find each other and to speak the right language.
 const HARMLESS: [&str; 12] = [
@@ -59,8 +62,9 @@ pub(super) fn environment(
             || name.starts_with("LC_")
             || pass.iter().any(|passed| *passed == name)
     };
-    let inherited = crate::environment::of_this_process().filter(|(name, _)| passes(name));
-    let mut environment: BTreeMap<_, _> = inherited.collect();
+    let inherited = crate::environment::own().iter().filter(|(name, _)| passes(name));
+    let mut environment: BTreeMap<_, _> =
+        inherited.map(|(name, value)| (name.clone(), value.clone())).collect();
     for name in ["AMPLIFIER_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "PWD"] {
         environment.insert(name.into(), folder.into());
     }
@@ -72,7 +76,7 @@ pub(super) fn environment(
 }
 
 /// A running group. Whoever stops waiting for it, for whatever reason, kills it.
-struct Group(Box<dyn ChildWrapper>);
+struct Group(Box<dyn ChildWrapper>, #[expect(dead_code, reason = "held until the group is killed")] Watched);
 
 impl Drop for Group {
     fn drop(&mut self) {
@@ -84,8 +88,13 @@ impl Drop for Group {
 impl Program {
     /// Runs the command with this text on its standard input.
     pub(super) async fn run(&self, input: String, cancel: Option<&CancelToken>) -> Ran {
-        let mut group = match self.spawn() {
-            Ok(child) => Group(child),
+        let (mark, mut watched) = watchdog::child();
+        let mut group = match self.spawn(mark) {
+            Ok(child) => {
+                let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+                id.into_iter().for_each(|id| watched.group(id));
+                Group(child, watched)
+            }
             Err(error) => return Ran::Broken(error.to_string()),
         };
         let cancelled = async {
@@ -111,10 +120,10 @@ impl Program {
         ran
     }
 
-    fn spawn(&self) -> std::io::Result<Box<dyn ChildWrapper>> {
+    fn spawn(&self, mark: (&str, String)) -> std::io::Result<Box<dyn ChildWrapper>> {
         let mut command = tokio::process::Command::new("sh");
         command.arg("-c").arg(&self.command).current_dir(&self.folder);
-        command.env_clear().envs(&self.environment);
+        command.env_clear().envs(&self.environment).envs([mark]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut wrap = CommandWrap::from(command);
         wrap.wrap(ProcessGroup::leader());

@@ -72,7 +72,7 @@ pub(super) async fn read(
     main: MainBranch,
     timeout: Duration,
 ) -> Repo {
-    let git = Git::new(environment::of_this_process());
+    let git = Git::new(environment::own().clone());
     let mut complaint = Complaint::default();
     let inspected = match git.inspect(repository, timeout, |bytes| complaint.push(bytes)).await {
         Ok(inspected) => inspected,

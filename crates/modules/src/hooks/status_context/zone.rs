@@ -1,8 +1,11 @@
 //! The time zone of the machine.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
+
+use crate::environment;
 
 /// Where unix keeps the zone: a link into the database, or a copy of one of its files.
 const FILE: &str = "/etc/localtime";
@@ -12,8 +15,8 @@ const DATABASE: &str = "zoneinfo/";
 /// The zone that the environment or the machine says; UTC when nobody does.
 pub(super) fn here() -> TimeZone {
     // The usual case needs one file. Finding it by its name would read through the whole database first.
-    #[expect(clippy::disallowed_methods, reason = "what it says is read by the library that knows how")]
-    let told = std::env::var_os("TZ").is_some();
+    // What the variable says is read by the library that knows how.
+    let told = environment::own().contains_key(OsStr::new("TZ"));
     let direct = if told { None } else { linked(Path::new(FILE)) };
     direct.unwrap_or_else(TimeZone::system)
 }

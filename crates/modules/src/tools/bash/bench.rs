@@ -17,6 +17,7 @@ use super::process::{self, Launch, Running};
 use super::sandbox::{Folders, Sandbox};
 use super::scratch::Scratch;
 use crate::environment;
+use crate::watchdog::{self, Watched};
 use crate::workspace::Workspace;
 
 /// The variable that tells a command where to leave word of its working folder.
@@ -33,7 +34,7 @@ pub(super) struct Bench {
     sandbox: Sandbox,
     shell: &'static str,
     /// Holds what commands leave and what they see as `/tmp`; made for the first command, gone with the session.
-    scratch: Mutex<Option<Scratch>>,
+    scratch: Mutex<Option<(Scratch, Watched)>>,
     places: Option<Arc<Semaphore>>,
     /// The base and the folder that `cd` led to from there.
     moved: Mutex<Option<(PathBuf, PathBuf)>>,
@@ -192,8 +193,7 @@ impl Bench {
     }
 
     fn launch(&self, command: &str, mark: String, folder: &Path, note: &Path, folders: Folders) -> Launch {
-        let mut variables =
-            environment::sifted(environment::of_this_process(), &self.config.pass_env, &self.config.env);
+        let mut variables = environment::sifted(environment::own(), &self.config.pass_env, &self.config.env);
         // On the same line, so that line numbers in messages stay those of the command.
         let script = format!("trap 'pwd -P >|\"${FOLDER_NOTE}\" 2>/dev/null' EXIT; {command}");
         let arguments = vec!["-c".into(), script.into()];
@@ -222,10 +222,13 @@ impl Bench {
 
     fn scratch(&self) -> std::io::Result<PathBuf> {
         let mut scratch = lock(&self.scratch);
-        if let Some(made) = &*scratch {
+        if let Some((made, _)) = &*scratch {
             return Ok(made.path().to_path_buf());
         }
-        Ok(scratch.insert(Scratch::make()?).path().to_path_buf())
+        let made = Scratch::make()?;
+        let path = made.path().to_path_buf();
+        *scratch = Some((made, watchdog::mark(process::marked(&mark(&path)))));
+        Ok(path)
     }
 
     /// Takes over the folder that a command ended in. One that did not move moves nobody else.
@@ -293,8 +296,8 @@ impl Bench {
         // Whatever left its group is found by its mark; then nothing writes to the folder any more.
         drop(
             tokio::task::spawn_blocking(move || {
-                if let Some(scratch) = scratch {
-                    process::sweep(&mark(scratch.path()));
+                if let Some((scratch, _watched)) = scratch {
+                    watchdog::sweep(&process::marked(&mark(scratch.path())));
                 }
             })
             .await,

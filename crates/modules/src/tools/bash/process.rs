@@ -9,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use amplifier_core::cancel::{CancelLevel, CancelToken};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -16,11 +17,16 @@ use tokio::sync::watch;
 
 use super::capture::Capture;
 use super::sandbox::Confinement;
+use crate::watchdog::{self, Watched, sweep};
 
 /// The variable by which processes that left their group are found again.
-pub(super) const MARK: &str = "AMPLIFIER_BASH_CALL";
+const MARK: &str = "AMPLIFIER_BASH_CALL";
 /// How long output may still come after the command itself has ended.
 const DRAIN: Duration = Duration::from_millis(250);
+/// How long a command may take to end after an interrupt, and again after it was asked to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same when it is to stop at once.
+const MOMENT: Duration = Duration::from_millis(30);
 
 /// What is started.
 pub(super) struct Launch {
@@ -64,19 +70,25 @@ enum Stream {
     Stderr,
 }
 
+/// The beginning of the variable that the processes with this mark carry.
+pub(super) fn marked(mark: &str) -> String {
+    format!("{MARK}={mark}")
+}
+
 /// Starts a command.
 pub(super) async fn start(launch: Launch) -> std::io::Result<Arc<Running>> {
     let (mark, limit) = (launch.mark.clone(), launch.limit);
     let mut child = spawn(launch).await?;
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let Some(group) = group else { return Err(std::io::Error::other("the command has no process id")) };
+    let watched = watchdog::group(group);
     let output = Mutex::new(Output { stdout: Capture::new(limit), stderr: Capture::new(limit) });
     let (ended, open) = (watch::Sender::new(None), watch::Sender::new(2));
     let running = Arc::new(Running { group, mark, output, ended, open });
     let (stdout, stderr) = (child.stdout().take(), child.stderr().take());
     tokio::spawn(pump(stdout, Stream::Stdout, Arc::clone(&running)));
     tokio::spawn(pump(stderr, Stream::Stderr, Arc::clone(&running)));
-    tokio::spawn(wait(child, Arc::clone(&running)));
+    tokio::spawn(wait(child, Arc::clone(&running), watched));
     Ok(running)
 }
 
@@ -108,7 +120,7 @@ async fn pump(from: Option<impl AsyncRead + Unpin>, stream: Stream, running: Arc
     running.open.send_modify(|open| *open = open.saturating_sub(1));
 }
 
-async fn wait(mut child: Box<dyn ChildWrapper>, running: Arc<Running>) {
+async fn wait(mut child: Box<dyn ChildWrapper>, running: Arc<Running>, watched: Watched) {
     // When this task goes away with its runtime, the command goes too.
     let orphan = KillOnDrop(Some(Arc::clone(&running)));
     let ended = match child.wait().await {
@@ -118,6 +130,7 @@ async fn wait(mut child: Box<dyn ChildWrapper>, running: Arc<Running>) {
     // Something it left behind may hold the pipes open for ever; the answer does not wait for that.
     drop(tokio::time::timeout(DRAIN, running.closed()).await);
     orphan.disarm();
+    drop(watched);
     running.ended.send_replace(Some(ended));
 }
 
@@ -157,13 +170,27 @@ impl Running {
         drop(open.wait_for(|open| *open == 0).await);
     }
 
+    /// Interrupts the whole group, as Ctrl-C at a terminal does, then stops it; at once when that is wanted meanwhile.
+    pub(super) async fn interrupt(&self, cancel: &CancelToken) {
+        let politely = async {
+            self.signal(Signal::INT);
+            drop(tokio::time::timeout(PATIENCE, self.finished()).await);
+            self.stop(PATIENCE).await;
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled(CancelLevel::Immediate) => self.stop(MOMENT).await,
+            () = politely => {}
+        }
+    }
+
     /// Asks the whole group to end, then makes it; returns when the command is reaped.
     pub(super) async fn stop(&self, grace: Duration) {
         self.signal(Signal::TERM);
         if tokio::time::timeout(grace, self.finished()).await.is_err() {
             self.signal(Signal::KILL);
         }
-        let mark = self.mark.clone();
+        let mark = marked(&self.mark);
         let swept = tokio::task::spawn_blocking(move || sweep(&mark));
         drop(swept.await);
         drop(tokio::time::timeout(Duration::from_secs(2), self.finished()).await);
@@ -172,7 +199,7 @@ impl Running {
     /// Kills the group and whatever left it, at once and without waiting.
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
-        let mark = self.mark.clone();
+        let mark = marked(&self.mark);
         std::thread::spawn(move || sweep(&mark));
     }
 
@@ -196,20 +223,6 @@ impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if let Some(running) = &self.0 {
             running.signal(Signal::KILL);
-        }
-    }
-}
-
-/// Kills every process whose mark begins so, wherever it has gone. Only Linux shows the environment of processes.
-pub(super) fn sweep(mark: &str) {
-    let wanted = format!("{MARK}={mark}");
-    let Ok(processes) = std::fs::read_dir("/proc") else { return };
-    for process in processes.flatten() {
-        let id = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        let Some(id) = id else { continue };
-        let Ok(variables) = std::fs::read(process.path().join("environ")) else { continue };
-        if variables.split(|byte| *byte == 0).any(|variable| variable.starts_with(wanted.as_bytes())) {
-            rustix::process::kill_process(id, Signal::KILL).ok();
         }
     }
 }

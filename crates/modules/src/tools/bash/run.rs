@@ -91,8 +91,9 @@ impl RunCommand {
             tokio::select! {
                 biased;
                 ended = running.finished() => return Waited::Over(ended),
-                () = cx.cancel.cancelled(CancelLevel::Immediate) => {
-                    running.stop(Duration::from_millis(30)).await;
+                // Nobody knows how long a command takes, so the first wish to stop ends it.
+                () = cx.cancel.cancelled(CancelLevel::Graceful) => {
+                    running.interrupt(&cx.cancel).await;
                     return Waited::Cancelled;
                 }
                 () = &mut deadline => {

@@ -1,6 +1,7 @@
 //! The files that name servers, in the `mcpServers` form, and how they and the plan are joined. Starts nothing.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use amplifier_core::loader::MountCx;
@@ -149,8 +150,7 @@ fn filled(text: &str, variables: Variables<'_>) -> Result<String, String> {
 }
 
 fn variable(name: &str) -> Option<String> {
-    let found = environment::of_this_process().find(|(known, _)| known == name);
-    found.and_then(|(_, value)| value.into_string().ok())
+    environment::own().get(OsStr::new(name)).and_then(|value| value.to_str()).map(str::to_owned)
 }
 
 #[cfg(test)]

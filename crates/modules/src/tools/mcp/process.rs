@@ -14,6 +14,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 
+use crate::watchdog::{self, Watched};
+
 /// How much of the error output is kept for messages.
 const TAIL: usize = 4 * 1024;
 /// How much of the error output of one run goes to its log file.
@@ -47,8 +49,9 @@ pub(super) struct Process {
 
 /// Starts the process and hands out the pipes that carry the protocol.
 pub(super) fn start(launch: Launch<'_>) -> std::io::Result<(Process, ChildStdout, ChildStdin)> {
+    let (mark, mut watched) = watchdog::child();
     let mut command = CommandWrap::with_new(launch.command, |command| {
-        command.args(launch.args).env_clear().envs(launch.variables);
+        command.args(launch.args).env_clear().envs(launch.variables).envs([mark]);
         if let Some(folder) = launch.folder {
             command.current_dir(folder);
         }
@@ -59,6 +62,7 @@ pub(super) fn start(launch: Launch<'_>) -> std::io::Result<(Process, ChildStdout
     let mut child = command.spawn()?.into_inner();
     let missing = |what: &str| std::io::Error::other(format!("the process has no {what}"));
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or_else(|| missing("id"))?;
+    watched.group(group);
     let stdout = child.stdout().take().ok_or_else(|| missing("output"))?;
     let stdin = child.stdin().take().ok_or_else(|| missing("input"))?;
     let tail = Arc::new(Mutex::new(VecDeque::new()));
@@ -67,13 +71,13 @@ pub(super) fn start(launch: Launch<'_>) -> std::io::Result<(Process, ChildStdout
     }
     let (told, ended) = watch::channel(None);
     let stop = CancelToken::new();
-    tokio::spawn(wait(child, group, told, stop.clone()));
+    tokio::spawn(wait(child, (group, watched), told, stop.clone()));
     Ok((Process { group, tail, ended, stop }, stdout, stdin))
 }
 
 async fn wait(
     mut child: Box<dyn ChildWrapper>,
-    group: Pid,
+    (group, watched): (Pid, Watched),
     told: watch::Sender<Option<String>>,
     stop: CancelToken,
 ) {
@@ -87,7 +91,7 @@ async fn wait(
         }
     };
     // What the server itself started does not outlive it.
-    drop(orphans);
+    drop((orphans, watched));
     told.send_replace(Some(match status {
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),

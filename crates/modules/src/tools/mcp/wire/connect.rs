@@ -63,7 +63,7 @@ async fn connect_once(
     let ears = Ears(Arc::clone(&heard));
     match &settings.way {
         Way::Stdio { command, args, env, folder } => {
-            let variables = environment::sifted(environment::of_this_process(), &around.pass_env, env);
+            let variables = environment::sifted(environment::own(), &around.pass_env, env);
             let errors = around.errors.clone();
             let launch = Launch { command, args, variables, folder: folder.as_deref(), errors };
             let (process, stdout, stdin) = process::start(launch)
