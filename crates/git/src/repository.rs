@@ -136,7 +136,8 @@ fn owner(_about: &Metadata) -> Owner {
     Owner::User
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
     use std::process::Command;

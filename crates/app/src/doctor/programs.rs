@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use amplifier_core::clock::Clock;
 use amplifier_core::loader::Loader;
-use amplifier_core::redact::names_a_secret;
 use amplifier_core::session::SessionBuilder;
 use amplifier_git::{Call, Fault, Git, Place};
 use amplifier_modules::table::BuiltIns;
@@ -81,7 +80,9 @@ pub(super) async fn node(patient: &Patient) -> Finding {
 async fn ask_git(patient: &Patient) -> Result<String, String> {
     let git = Git::new(patient.access.environment.all());
     let (place, arguments) = (Place::Nowhere, &["--version"]);
-    let call = Call { place, arguments, variables: &[], longest: patient.patience, most: 4_096 };
+    // The patience with every check ends first.
+    let longest = patient.patience.saturating_mul(2);
+    let call = Call { place, arguments, variables: &[], longest, most: 4_096 };
     match git.run(call, |_| ()).await {
         Ok(output) => Ok(output.text.lines().next().unwrap_or_default().trim().chars().take(60).collect()),
         Err(Fault::Start(error)) => Err(why(&error)),
