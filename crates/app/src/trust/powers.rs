@@ -105,7 +105,7 @@ const SENSITIVE: &[(&str, &[&str])] = &[
         &["project_files", "trust_annotations", "pass_env", "user_file", "config_file", "server_log_dir"],
     ),
     ("tool-web", &["allow_private", "private_hosts"]),
-    ("hooks-approval", &["rules", "auto_approve", "default_action", "reads", "policy_driven_only"]),
+    ("hooks-approval", &["rules", "defaults", "tools", "policy_driven_only", "remember_file"]),
     ("hooks-shell", &["hooks_dir", "load_files", "pass_env"]),
 ];
 
@@ -203,7 +203,8 @@ impl Search<'_> {
         let at = |key: &str| join(pointer, key);
         let sensitive = SENSITIVE.iter().find(|(id, _)| *id == module).map_or(&[][..], |(_, keys)| keys);
         for key in sensitive.iter().filter(|key| config.contains_key(**key)) {
-            if self.author(&at(key)) == Author::Stranger {
+            let tightens = module == "hooks-approval" && config.get(*key).is_some_and(only_tightens);
+            if self.author(&at(key)) == Author::Stranger && !tightens {
                 let value = shown(config.get(*key).unwrap_or(&Value::Null));
                 let (module, key) = (module.to_owned(), (*key).to_owned());
                 self.found.push(Power::Permission { module, key, value });
@@ -359,6 +360,25 @@ impl Search<'_> {
         {
             self.found.push(Power::Path { module, key: key.to_owned(), path });
         }
+    }
+}
+
+/// Whether what a plan says about approvals only refuses and asks, so that it needs no consent.
+fn only_tightens(value: &Value) -> bool {
+    match value {
+        Value::Array(rules) => rules.iter().all(only_tightens),
+        Value::Object(entries) => entries.iter().all(|(key, value)| match key.as_str() {
+            "action" | "writes" | "executes" | "network" => {
+                matches!(value.as_str(), Some("ask" | "deny" | "auto_deny"))
+            }
+            "require_approval" => value.as_bool() == Some(true),
+            // What a rule names, and what looking costs by default.
+            "tool" | "effect" | "command" | "pattern" | "path" | "reads" => true,
+            // A tool, by its name.
+            _ => value.is_object() && only_tightens(value),
+        }),
+        Value::Bool(value) => !value,
+        _ => false,
     }
 }
 

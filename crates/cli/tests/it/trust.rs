@@ -301,3 +301,36 @@ fn a_script_of_a_project_hook_is_part_of_what_is_trusted() {
     write_program(&desk.work().join(".amplifier/hooks/check.sh"), "#!/bin/sh\nfalse\n");
     has(&desk.amplifier(&["plan", "show"]), 0, &["is not trusted", "`.amplifier/hooks/check.sh`"]);
 }
+
+/// Whatever a project says about approvals: more care needs no consent, less is part of what is shown.
+#[test]
+fn a_plan_of_a_stranger_asks_for_more_care_unseen_and_for_less_only_with_consent() {
+    let shown = |config: Value| {
+        let desk = Desk::new();
+        let bundle = json!({"bundle": {"name": "b"},
+            "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+            "hooks": [{"module": "hooks-approval", "config": config}]});
+        desk.file("b/bundle.md", format!("---\n{bundle}\n---\nHi.\n"));
+        desk.file(".amplifier/settings.yaml", "bundle: {active: ./b}\n");
+        let trusted = with_key(&desk, &["trust"]);
+        assert_eq!(trusted.code, 0, "{}", trusted.seen());
+        trusted.stdout.contains("hooks-approval")
+    };
+    for looser in [
+        json!({"defaults": {"executes": "allow"}}),
+        json!({"defaults": {"writes": "ask", "network": "allow"}}),
+        json!({"tools": {"bash": {"require_approval": false}}}),
+        json!({"rules": [{"path": "secrets/*", "action": "deny"}, {"tool": "*", "action": "allow"}]}),
+        json!({"policy_driven_only": true}),
+        json!({"remember": "always", "remember_file": "/elsewhere/grants.json"}),
+    ] {
+        assert!(shown(looser.clone()), "{looser}");
+    }
+    for tighter in [
+        json!({"rules": [{"path": "secrets/*", "action": "deny"}]}),
+        json!({"defaults": {"reads": "ask", "network": "deny"}, "tools": {"echo": {"require_approval": true}}}),
+        json!({"remember": "once", "policy_driven_only": false}),
+    ] {
+        assert!(!shown(tighter.clone()), "{tighter}");
+    }
+}
