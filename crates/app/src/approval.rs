@@ -5,19 +5,21 @@
 //! `approval/grants.rs`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_core::contracts::{ApprovalError, ApprovalSystem, DisplayMessage, DisplaySystem};
-use amplifier_protocol::hook::{AskedCall, MessageLevel, Question};
+use amplifier_protocol::hook::{ApprovalDecision, AskedCall, MessageLevel, Question};
+use amplifier_protocol::text::visible;
 use amplifier_protocol::tool::{EffectClass, Effects};
 use async_trait::async_trait;
 
 mod changes;
 mod grants;
 
+pub use amplifier_modules::Danger;
 pub use amplifier_modules::preview::Preview;
-pub use changes::changes;
+pub use changes::{Places, changes, dangers};
 pub use grants::{AllowedInput, Grant, GrantFile, GrantsError};
 
 use crate::denial;
@@ -25,9 +27,6 @@ use crate::env::Environment;
 use crate::journal::Secrets;
 use crate::library::Access;
 use crate::settings::Approve;
-
-/// The option that allows more than this one time.
-const ALWAYS: &str = "allow always";
 
 /// How the line begins in which `hooks-approval` says what that option covers.
 const SCOPE_LINE: &str = "\"Allow always\" covers ";
@@ -90,7 +89,9 @@ impl Approvals {
         match (wished.or_else(|| access.settings.approve()).unwrap_or(Approve::Ask), person) {
             (Approve::Ask, Some(person)) => {
                 let kept = GrantFile::new(access.home.approvals());
-                let asked = Self::of_person(person, kept, access.base.clone(), Some(display));
+                // By its real path: a link may lead elsewhere tomorrow.
+                let folder = access.base.canonicalize().unwrap_or_else(|_| access.base.clone());
+                let asked = Self::of_person(person, kept, folder, Some(display));
                 Self { keys: Some(access.environment.clone()), ..asked }
             }
             (policy, _) => Self::of_policy(policy, Some(display)),
@@ -128,6 +129,11 @@ impl Approvals {
         Self { asker: Some(asker), kept: Some(kept), folder, ..Self::of_policy(Approve::Ask, display) }
     }
 
+    /// The directory that what is allowed for good holds in, by its real path.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Allows something until the session ends, as if the person had said so.
     pub fn allow_in_session(&self, grant: Grant) {
         lock(&self.session).insert(grant);
@@ -149,27 +155,27 @@ impl Approvals {
         if let Some(grant) = &grant
             && self.is_allowed(grant).await
         {
-            return Ok(yes(question));
+            return yes(question);
         }
         match (asker.ask(question).await?, grant) {
             (Answer::No, _) => Ok(no(question)),
-            (Answer::Once, _) | (_, None) => Ok(yes(question)),
+            (Answer::Once, _) | (_, None) => yes(question),
             // What holds longer is remembered here alone: the kernel and its hooks are told of this one time, else they
             // would go on allowing what was forgotten here.
             (Answer::Session, Some(grant)) => {
                 self.allow_in_session(grant);
-                Ok(yes(question))
+                yes(question)
             }
             (Answer::Always, Some(grant)) => {
                 self.allow_in_session(grant.clone());
                 self.keep(grant).await;
-                Ok(yes(question))
+                yes(question)
             }
         }
     }
 
     async fn is_allowed(&self, grant: &Grant) -> bool {
-        if lock(&self.session).contains(grant) {
+        if lock(&self.session).iter().any(|allowed| allowed.is(grant)) {
             return true;
         }
         let Some(kept) = self.kept.clone() else { return false };
@@ -220,8 +226,8 @@ impl ApprovalSystem for Approvals {
     async fn request_approval(&self, question: Question) -> Result<String, ApprovalError> {
         let is_safe = question.call.as_ref().is_some_and(|call| only_reads(call.effects));
         match (self.policy, &self.asker) {
-            (Approve::All, _) => Ok(yes(&question)),
-            (Approve::Safe, _) if is_safe => Ok(yes(&question)),
+            (Approve::All, _) => yes(&question),
+            (Approve::Safe, _) if is_safe => yes(&question),
             (Approve::Safe, _) => self.refuse(&question, "`--approve all` allows it").await,
             (Approve::Ask, Some(asker)) => self.put(asker.as_ref(), &question).await,
             (Approve::Ask | Approve::None, _) if is_safe => {
@@ -234,16 +240,20 @@ impl ApprovalSystem for Approvals {
 
 /// What an answer for longer than this time would cover; nothing where no such answer is offered.
 pub fn lasting(question: &Question) -> Option<Grant> {
-    let is_offered = question.options.iter().any(|option| option.eq_ignore_ascii_case(ALWAYS));
+    let is_offered = question.option(ApprovalDecision::AllowAlways).is_some();
     question.call.as_ref().filter(|_| is_offered).map(Grant::of)
 }
 
 /// What is asked, without the line that says what "Allow always" covers: a front end says that in the words of its own
-/// answers, which are others.
+/// answers, which are others. A line that only begins like that one belongs to the question.
 pub fn wording(question: &Question) -> &str {
     let text = question.prompt.trim_end();
-    match (lasting(question), text.rsplit_once('\n')) {
-        (Some(_), Some((before, last))) if last.starts_with(SCOPE_LINE) => before,
+    let scopes = |call: &AskedCall| {
+        let tool = visible(&call.tool_name);
+        [format!("{SCOPE_LINE}exactly this."), format!("{SCOPE_LINE}every call of `{tool}`.")]
+    };
+    match (lasting(question).and(question.call.as_ref()), text.rsplit_once('\n')) {
+        (Some(call), Some((before, last))) if scopes(call).iter().any(|scope| scope == last) => before,
         _ => text,
     }
 }
@@ -267,25 +277,28 @@ pub fn only_reads(effects: Effects) -> bool {
     matches!(effects.class, EffectClass::Pure | EffectClass::Read) && !effects.writes && !effects.executes
 }
 
-/// The option that grants this one time, as it was offered.
-fn yes(question: &Question) -> String {
-    let wanted = ["allow once", "allow", ALWAYS];
-    let offered = |want: &&str| question.options.iter().find(|option| option.eq_ignore_ascii_case(want));
-    wanted.iter().find_map(offered).cloned().unwrap_or_else(|| "Allow".to_owned())
+/// The option that grants this one time, as it was offered: one that grants for longer where there is no other. A question
+/// without any cannot be granted.
+fn yes(question: &Question) -> Result<String, ApprovalError> {
+    let granting = question.option(ApprovalDecision::AllowOnce);
+    let granting = granting.or_else(|| question.option(ApprovalDecision::AllowAlways));
+    let message = || "none of its options allows anything".to_owned();
+    granting
+        .map(|option| option.text.clone())
+        .ok_or_else(|| ApprovalError::Unavailable { message: message() })
 }
 
-/// The option that refuses, as it was offered.
+/// The option that refuses, as it was offered. What was not offered is a no as well.
 fn no(question: &Question) -> String {
-    let refuses = |option: &&String| !option.to_ascii_lowercase().starts_with("allow");
-    question.options.iter().find(refuses).cloned().unwrap_or_else(|| "Deny".to_owned())
+    question.option(ApprovalDecision::Deny).map_or_else(|| "Deny".to_owned(), |option| option.text.clone())
 }
 
 impl Grant {
     /// What allowing this call for longer covers: exactly this input where programs are started, else every call of the
-    /// tool.
+    /// tool; of a tool of another module, or of one that is configured otherwise, nothing.
     pub fn of(call: &AskedCall) -> Self {
         let input = call.effects.executes.then(|| AllowedInput::of(&call.tool_input));
-        Self { tool: call.tool_name.clone(), input }
+        Self { tool: call.tool_name.clone(), input, module: call.module.as_deref().map(grants::of_module) }
     }
 
     /// What it covers, in words.

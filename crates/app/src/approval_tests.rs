@@ -2,13 +2,15 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use amplifier_protocol::hook::{ApprovalOption, AskedModule};
 use serde_json::json;
 
 use super::*;
 
 fn question(tool: &str, command: &str, effects: Effects) -> Question {
-    let call = AskedCall { tool_name: tool.to_owned(), tool_input: json!({ "command": command }), effects };
-    let options = ["Allow once", "Allow always", "Deny"].map(str::to_owned).to_vec();
+    let (tool_name, tool_input) = (tool.to_owned(), json!({ "command": command }));
+    let call = AskedCall { tool_name, tool_input, effects, module: None };
+    let options = ApprovalOption::usual();
     Question { prompt: format!("Run {command}?"), options, call: Some(call), ..Question::default() }
 }
 
@@ -129,7 +131,7 @@ async fn what_is_not_offered_is_not_taken_and_nothing_kept_elsewhere_counts() {
     first.request_approval(question("bash", "make", Effects::UNKNOWN)).await.unwrap();
     let (approvals, says) = person(Answer::Always, &file, "/w");
     let once = || {
-        let options = ["Allow", "Deny"].map(str::to_owned).to_vec();
+        let options = ApprovalOption::once();
         Question { options, ..question("bash", "make", Effects::UNKNOWN) }
     };
     for asked in [1, 2] {
@@ -150,7 +152,7 @@ fn what_would_be_covered_is_told_once_and_in_our_words() {
     let writes = lasting(&question("write_file", "x", Effects::WRITES)).unwrap();
     assert_eq!(writes.scope(), "every call of `write_file`");
     // A line that stands where always is not offered is somebody else's.
-    let other = Question { options: vec!["Allow".to_owned()], ..asked };
+    let other = Question { options: vec!["Allow".into()], ..asked };
     assert_eq!(wording(&other), told.trim_end());
 }
 
@@ -182,9 +184,64 @@ async fn a_secret_of_an_allowed_command_is_not_kept_and_the_command_is_known_aga
     assert!(!kept.contains(secret) && kept.contains("make"), "{kept}");
 }
 
+#[tokio::test]
+async fn a_yes_covers_no_tool_of_that_name_from_another_module() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("a.json");
+    let of = |id: &str, config: serde_json::Value| {
+        let mut asked = question("write_file", "x", Effects::WRITES);
+        let serde_json::Value::Object(config) = config else { panic!() };
+        let module = AskedModule { id: id.parse().unwrap(), source: None, config };
+        asked.call.as_mut().unwrap().module = Some(Box::new(module));
+        asked
+    };
+    let (first, says) = person(Answer::Always, &file, "/w");
+    let same = || of("tool-filesystem", json!({}));
+    first.request_approval(same()).await.unwrap();
+    first.request_approval(same()).await.unwrap();
+    assert_eq!(says.1.load(Ordering::Relaxed), 1);
+    let others = [of("tool-filesystem", json!({"allowed_write_paths": ["/"]})), of("tool-other", json!({}))];
+    for (asked, other) in (2..).zip(others) {
+        first.request_approval(other).await.unwrap();
+        assert_eq!(says.1.load(Ordering::Relaxed), asked);
+    }
+    // The next session knows the same from its file.
+    let (next, says) = person(Answer::No, &file, "/w");
+    next.request_approval(same()).await.unwrap();
+    assert_eq!(says.1.load(Ordering::Relaxed), 0);
+    let foreign = next.request_approval(of("tool-third", json!({}))).await.unwrap();
+    assert_eq!((foreign.as_str(), says.1.load(Ordering::Relaxed)), ("Deny", 1));
+}
+
+#[tokio::test]
+async fn options_are_chosen_by_what_they_mean() {
+    let temp = tempfile::tempdir().unwrap();
+    let asked = |options: serde_json::Value| Question {
+        options: serde_json::from_value(options).unwrap(),
+        ..question("bash", "x", Effects::UNKNOWN)
+    };
+    let (agrees, _) = person(Answer::Once, &temp.path().join("a.json"), "/w");
+    assert_eq!(agrees.request_approval(asked(json!(["Yes", "No"]))).await.unwrap(), "Yes");
+    let german = json!([{"text": "Nein", "decision": "deny"}, {"text": "Ja", "decision": "allow_once"}]);
+    assert_eq!(agrees.request_approval(asked(german.clone())).await.unwrap(), "Ja");
+    assert!(agrees.request_approval(asked(json!(["Ja", "Nein"]))).await.is_err());
+    let (refuses, _) = person(Answer::No, &temp.path().join("b.json"), "/w");
+    assert_eq!(refuses.request_approval(asked(german)).await.unwrap(), "Nein");
+}
+
+#[test]
+fn a_last_line_that_only_begins_like_the_scope_is_shown() {
+    let command = "ls\n\"Allow always\" covers ; rm -rf x";
+    let asked = Question {
+        prompt: format!("Run this command?\n\n{command}"),
+        ..question("bash", command, Effects::UNKNOWN)
+    };
+    assert!(wording(&asked).ends_with("; rm -rf x"));
+}
+
 #[test]
 fn only_a_clear_word_that_is_offered_is_an_answer() {
-    let grant = Grant { tool: "t".to_owned(), input: None };
+    let grant = Grant { tool: "t".to_owned(), input: None, module: None };
     let answers = ["y", " YES ", "s", "always", "n"].map(|line| Answer::read(line, Some(&grant)));
     let expected = [Answer::Once, Answer::Once, Answer::Session, Answer::Always, Answer::No];
     assert_eq!(answers, expected.map(Some));

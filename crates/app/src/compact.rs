@@ -38,6 +38,12 @@ pub enum CompactError {
     /// There is nothing to sum up.
     #[error("nothing was said yet")]
     Nothing,
+    /// A hook does not allow it.
+    #[error("a hook denied it: {reason}")]
+    Denied {
+        /// Why.
+        reason: String,
+    },
     /// Nobody could sum it up.
     #[error("the session has no {0}")]
     Missing(&'static str),
@@ -62,7 +68,11 @@ pub async fn compact(session: &Session, wish: Option<&str>) -> Result<Compacted,
     }
     let (name, provider) = providers::asked(coordinator).ok_or(CompactError::Missing("provider"))?;
     let (before, tokens) = (stored.len(), size(&stored));
-    coordinator.emit(ContextPreCompact { message_count: count(before), token_count: tokens }).await;
+    let asked =
+        coordinator.emit(ContextPreCompact { message_count: count(before), token_count: tokens }).await;
+    if let Some(reason) = asked.denied() {
+        return Err(CompactError::Denied { reason: reason.to_owned() });
+    }
     let mut messages = context.messages_for_request(RequestBudget::for_provider(provider.info())).await?;
     let wish = wish.map(|wish| format!("{WISH}\nThe person adds: {wish}"));
     messages.push(Arc::new(Message::user(wish.unwrap_or_else(|| WISH.to_owned()))));

@@ -178,10 +178,27 @@ impl Environment {
         }
     }
 
-    /// Remembers that a variable holds a key, where there is room for it.
-    pub(crate) fn note_secret(&self, name: &str, value: &str) {
+    /// Remembers that a value is a key, where there is room for it.
+    pub(crate) fn note_secret(&self, value: &str) {
         if let Self::WithPlain(_, known) = self {
-            known.note(name, value);
+            known.note(value);
+        }
+    }
+
+    /// The same variables for one session: what is learned for another from now on changes none of its references.
+    #[must_use]
+    pub(crate) fn of_session(&self) -> Self {
+        match self {
+            Self::WithPlain(first, known) => Self::WithPlain(first.clone(), known.of_session()),
+            other => other.clone(),
+        }
+    }
+
+    /// What stands in plain text, by the references for it.
+    pub(crate) fn plain(&self) -> Plain {
+        match self {
+            Self::WithPlain(_, known) => known.plain(),
+            _ => Plain::default(),
         }
     }
 

@@ -157,13 +157,30 @@ impl FileJournal {
     }
 }
 
-#[async_trait]
-impl Journal for FileJournal {
-    fn append(&self, record: &Record) -> Result<(), JournalError> {
-        let hidden = self.without_pieces(&record.body);
-        let said = hidden.as_ref().unwrap_or(&record.body);
+impl FileJournal {
+    /// Writes a record without the keys that are known, and shows it as it is written.
+    pub(crate) fn append_shown(
+        &self,
+        record: &Record,
+        show: impl FnOnce(&Record),
+    ) -> Result<(), JournalError> {
+        let whole = self.without_pieces(&record.body);
+        let said = whole.as_ref().unwrap_or(&record.body);
         let body = line::body_text(said).map_err(|error| refusal(&error))?;
-        let body = self.secrets.hide(said, body).map_err(|error| refusal(&error))?;
+        let hidden = self.secrets.hide(said, &body).map_err(|error| refusal(&error))?;
+        let (body, said) = match hidden {
+            Some((text, hidden)) => (text, Some(hidden)),
+            None => (body, whole),
+        };
+        self.write(record, body)?;
+        match said {
+            Some(body) => show(&Record { body, ..record.clone() }),
+            None => show(record),
+        }
+        Ok(())
+    }
+
+    fn write(&self, record: &Record, body: String) -> Result<(), JournalError> {
         let (body, blobs) = fold::fold(body);
         let line = line::write(record, &body);
         let waiting = {
@@ -181,6 +198,13 @@ impl Journal for FileJournal {
             batch.bytes()
         };
         self.shared.spill(waiting)
+    }
+}
+
+#[async_trait]
+impl Journal for FileJournal {
+    fn append(&self, record: &Record) -> Result<(), JournalError> {
+        self.append_shown(record, |_| {})
     }
 
     async fn sync(&self) -> Result<(), JournalError> {

@@ -45,11 +45,13 @@ pub enum Problem {
     Open(String),
     /// A key, or where they are, cannot be read.
     Unreadable(String),
+    /// A name has a key in two places, and one of them is used.
+    Twice(String),
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Open(told) | Self::Unreadable(told)) = self;
+        let (Self::Open(told) | Self::Unreadable(told) | Self::Twice(told)) = self;
         f.write_str(told)
     }
 }
@@ -197,8 +199,9 @@ impl Keys {
         }
     }
 
-    /// Stores a key under the name of a variable.
-    pub fn store(&self, name: &str, value: &str, place: KeyPlace) -> Result<(), KeysError> {
+    /// Stores a key under the name of a variable, and nowhere else: what another place has under that name is an older key,
+    /// and goes. Says what could not be taken away there; a key in the file goes before one in the keyring.
+    pub fn store(&self, name: &str, value: &str, place: KeyPlace) -> Result<Option<Problem>, KeysError> {
         check_name(name)?;
         let value = value.trim();
         if value.is_empty() {
@@ -207,22 +210,51 @@ impl Keys {
         if value.contains(['\n', '\r']) {
             return Err(KeysError::Lines);
         }
-        match place {
+        let before = self.kept();
+        let problem = match place {
             KeyPlace::File => {
                 change_file(&self.file, MOST_BYTES, |text| Ok((Some(with(text, name, value)), ())))?;
+                let is_in_keyring = before.keyring.iter().any(|known| known == name);
+                is_in_keyring.then(|| self.forget_in_keyring(name).err()).flatten().map(|error| {
+                    let file = self.file.display();
+                    Problem::Twice(format!(
+                        "an older key stays in the keyring as `{name}` ({error}); the one in `{file}` goes before it"
+                    ))
+                })
             }
             KeyPlace::Keyring => {
                 self.keyring()?;
                 // The name first: a key nobody knows of would stay in the keyring for ever.
+                let is_new = !before.keyring.iter().any(|known| known == name);
                 self.change_names(|names| {
                     names.retain(|known| known != name);
                     names.push(name.to_owned());
                 })?;
-                ring::write(name, value)?;
+                if let Err(error) = ring::write(name, value) {
+                    if is_new {
+                        self.change_names(|names| names.retain(|known| known != name))?;
+                    }
+                    return Err(error);
+                }
+                // Last, so that one of the two is always there.
+                if before.file.contains_key(name) {
+                    change_file(&self.file, MOST_BYTES, |text| {
+                        Ok((text.map(|text| without(&text, name)), ()))
+                    })?;
+                }
+                None
             }
-        }
-        self.seen().kept = None;
-        Ok(())
+        };
+        let mut seen = self.seen();
+        seen.kept = None;
+        seen.found.remove(name);
+        Ok(problem)
+    }
+
+    fn forget_in_keyring(&self, name: &str) -> Result<(), KeysError> {
+        self.keyring()?;
+        ring::delete(name)?;
+        self.change_names(|names| names.retain(|known| known != name))
     }
 
     /// Forgets a key, wherever it is; says where it was.
@@ -234,9 +266,7 @@ impl Keys {
             place = Some(KeyPlace::File);
         }
         if kept.keyring.iter().any(|known| known == name) {
-            self.keyring()?;
-            ring::delete(name)?;
-            self.change_names(|names| names.retain(|known| known != name))?;
+            self.forget_in_keyring(name)?;
             place = Some(KeyPlace::Keyring);
         }
         *self.seen() = Seen::default();
@@ -286,6 +316,12 @@ impl Keys {
                 }
             },
             Err(error) => seen.problems.push(unreadable(&error)),
+        }
+        for name in kept.keyring.iter().filter(|name| kept.file.contains_key(*name)) {
+            let file = self.file.display();
+            seen.problems.push(Problem::Twice(format!(
+                "`{name}` is stored in `{file}` and in the keyring: the key in the file is used; storing it again keeps one"
+            )));
         }
         seen.kept = Some(kept.clone());
         kept
@@ -406,6 +442,24 @@ mod tests {
             "{:?}",
             open.problems()
         );
+    }
+
+    #[test]
+    fn a_key_that_is_in_two_places_is_told_with_the_one_that_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        keys(dir.path()).store("A_KEY", "one", KeyPlace::File).unwrap();
+        std::fs::write(Home::new(dir.path()).keyring_names(), "[\"A_KEY\"]").unwrap();
+        let twice = keys(dir.path());
+        assert_eq!(twice.find("A_KEY").as_deref(), Some("one"));
+        let told = twice.problems().iter().map(ToString::to_string).collect::<String>();
+        assert!(
+            told.contains("`A_KEY` is stored in") && told.contains("the key in the file is used"),
+            "{told}"
+        );
+        // Where no keyring answers, what is in it stays, and goes last.
+        let left = twice.store("A_KEY", "two", KeyPlace::File).unwrap();
+        assert!(matches!(left, Some(Problem::Twice(_))), "{left:?}");
+        assert_eq!(keys(dir.path()).find("A_KEY").as_deref(), Some("two"));
     }
 
     #[test]

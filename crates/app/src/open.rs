@@ -102,7 +102,7 @@ pub enum Which {
     Resume(SessionId, Option<Box<MountPlan>>),
 }
 
-/// Sees every record as it is made, in order. It is called in the middle of a turn: be quick.
+/// Sees every record as it is written, without the keys that are known, in order. It is called in the middle of a turn: be quick.
 pub trait RecordTap: Send + Sync {
     /// One record.
     fn record(&self, record: &Record);
@@ -139,7 +139,7 @@ pub async fn open(request: OpenRequest) -> Result<OpenSession, AppError> {
     check_names(&request.working_dir, &request.home)?;
     let store = SessionStore::new(request.home);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let environment = request.environment.with_plain();
+    let environment = request.environment.with_plain().of_session();
     let surroundings = Surroundings {
         working_dir: request.working_dir,
         user_home: environment.get(env::HOME).map(PathBuf::from),
@@ -219,9 +219,12 @@ pub(crate) async fn open_child(
     let store = nest.store.clone();
     let kept = match plan {
         ChildPlan::New(plan) => {
+            // Its references are filled in with those of its parent, and must not be the same for another key.
+            let environment = &nest.surroundings.environment;
             let mut credentials = Credentials::default();
+            *credentials.plain_mut() = environment.plain();
             let plan = credentials.hide_plan(*plan);
-            nest.surroundings.environment.learn(credentials.plain());
+            environment.learn(credentials.plain());
             Kept::create(&store, id, plan, Some(parts))?
         }
         ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
@@ -350,6 +353,8 @@ pub struct Keeps {
     pub lock: Option<Arc<BundleLock>>,
     pub origin: Option<SessionOrigin>,
     pub request: Option<Request>,
+    /// What its references stand for.
+    pub environment: Environment,
 }
 
 impl OpenSession {
@@ -388,7 +393,8 @@ impl OpenSession {
         let kept = Kept::find(store, id.clone(), None, None)?.under_its_lock()?;
         let origin = store.metadata(id).ok().and_then(|metadata| metadata.bundle);
         let request = Request::of_session(&kept.folder)?;
-        Ok(Keeps { prompt: kept.parts, lock: kept.lock, origin, request })
+        let environment = self.environment().clone();
+        Ok(Keeps { prompt: kept.parts, lock: kept.lock, origin, request, environment })
     }
 
     /// The keys that it knows, for whoever writes something down beside its journal.
@@ -464,11 +470,7 @@ struct Tee {
 #[async_trait]
 impl Journal for Tee {
     fn append(&self, record: &Record) -> Result<(), JournalError> {
-        self.journal.append(record)?;
-        if let Some(tap) = &self.tap {
-            tap.record(record);
-        }
-        Ok(())
+        self.journal.append_shown(record, |shown| self.tap.iter().for_each(|tap| tap.record(shown)))
     }
 
     async fn sync(&self) -> Result<(), JournalError> {

@@ -5,9 +5,9 @@
 //! them have one text whatever the key is, as with a variable. A session that is resumed takes the value from where it
 //! stands: the settings, or what the session was started from. Addresses with credentials are `credentials.rs`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amplifier_bundle::node::{Mapping, Node, NodeValue};
 use amplifier_bundle::notice::{Code, Notice};
@@ -80,8 +80,11 @@ impl Plain {
         self.values.is_empty()
     }
 
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.values.extend(other.values.clone());
+    /// Adds those whose references are not taken yet.
+    pub(crate) fn adopt(&mut self, other: &Self) {
+        for (name, value) in &other.values {
+            self.values.entry(name.clone()).or_insert_with(|| value.clone());
+        }
     }
 
     /// The reference that stands for a key: named after whom it belongs to and where in its config it stands.
@@ -199,33 +202,54 @@ fn redact_node(key: &str, node: &mut Node) {
     }
 }
 
-/// The values that this process knows; what is learned later is seen by whoever holds it.
+/// The values that this process knows. Every copy knows what is to be hidden; which value a reference stands for is each
+/// session's own: two plans may have one reference for two keys, and neither gets the key of the other.
 #[derive(Debug, Clone, Default)]
-pub struct KnownPlain(Arc<Mutex<Plain>>);
+pub struct KnownPlain {
+    /// What references stand for, here.
+    plain: Arc<Mutex<Plain>>,
+    /// Every value that was ever known, in this process.
+    secrets: Arc<Mutex<BTreeSet<String>>>,
+}
 
 impl KnownPlain {
     pub(crate) fn find(&self, name: &str) -> Option<String> {
         if !name.starts_with(PREFIX) {
             return None;
         }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values.get(name).cloned()
+        lock(&self.plain).values.get(name).cloned()
     }
 
     pub(crate) fn learn(&self, plain: &Plain) {
         if !plain.is_empty() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(plain);
+            lock(&self.plain).values.extend(plain.values.clone());
+            lock(&self.secrets).extend(plain.values.values().cloned());
         }
     }
 
-    /// Remembers the value of a variable that is no reference of ours, and so is not found by its name.
-    pub(crate) fn note(&self, name: &str, value: &str) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.values.insert(name.to_owned(), value.to_owned());
+    /// The same, as it is now: what is learned elsewhere from now on changes no reference here.
+    pub(crate) fn of_session(&self) -> Self {
+        Self { plain: Arc::new(Mutex::new(lock(&self.plain).clone())), secrets: Arc::clone(&self.secrets) }
+    }
+
+    /// What references stand for now.
+    pub(crate) fn plain(&self) -> Plain {
+        lock(&self.plain).clone()
+    }
+
+    /// Remembers a value that is to be hidden.
+    pub(crate) fn note(&self, value: &str) {
+        lock(&self.secrets).insert(value.to_owned());
     }
 
     pub(crate) fn values(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values.values().cloned().collect()
+        lock(&self.secrets).iter().cloned().collect()
     }
+}
+
+// A panic cannot leave a set half changed: every change is one call.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -249,5 +273,23 @@ mod tests {
         let reference = plain.reference("provider-openai", "/api_key", "other");
         assert_eq!(reference, "${PLAIN_OPENAI_API_KEY_2}");
         assert!(!format!("{plain:?}").contains("three"));
+    }
+    #[test]
+    fn what_one_session_learns_changes_no_reference_of_another_and_all_of_it_is_hidden() {
+        let of = |value: &str| {
+            let mut plain = Plain::default();
+            plain.reference("provider-openai", "/api_key", value);
+            plain
+        };
+        let known = KnownPlain::default();
+        known.learn(&of("key-of-one"));
+        let session = known.of_session();
+        known.learn(&of("key-of-other"));
+        assert_eq!(session.find("PLAIN_OPENAI_API_KEY").as_deref(), Some("key-of-one"));
+        assert_eq!(known.of_session().find("PLAIN_OPENAI_API_KEY").as_deref(), Some("key-of-other"));
+        assert_eq!(session.values(), ["key-of-one", "key-of-other"]);
+        let mut both = of("key-of-one");
+        both.adopt(&of("key-of-other"));
+        assert_eq!(both.values.get("PLAIN_OPENAI_API_KEY").unwrap(), "key-of-one");
     }
 }

@@ -187,7 +187,7 @@ impl PlanFile {
     #[must_use]
     pub fn with_settings(mut self, settings: &Arc<Settings>) -> Self {
         self.settings = Arc::clone(settings);
-        self.credentials.plain_mut().extend(&settings.plain());
+        self.credentials.plain_mut().adopt(&settings.plain());
         self
     }
 

@@ -194,7 +194,8 @@ impl Seat {
 
     /// What is made of the same as this one.
     fn alike(&self, which: Which) -> Move {
-        let parts = Parts { resolver: self.resolver.clone(), ..Parts::default() };
+        let environment = Some(self.opened.environment().clone());
+        let parts = Parts { resolver: self.resolver.clone(), environment, ..Parts::default() };
         Move { which, parts, made_of: self.made_of.clone(), wants: Wants::Nothing }
     }
 

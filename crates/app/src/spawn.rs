@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use amplifier_bundle::mention::Speaker;
 use amplifier_core::contracts::{CapabilityCall, CapabilityError};
+use amplifier_core::coordinator::Coordinator;
 use amplifier_core::session::Session;
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::mount_plan::MountPlan;
@@ -173,7 +174,7 @@ impl Nest {
 async fn answer(child: OpenSession, instruction: String) -> Result<Value, SpawnError> {
     let id = child.session.id().clone();
     let _stop = StopWhenLeft(child.session.clone());
-    let task = tokio::spawn(async move {
+    let task = tokio::spawn(Coordinator::at_this_depth(async move {
         let (asked, failed) = child.expand(instruction, Speaker::Instruction).await;
         for failed in failed.iter().filter(|failed| prompt::is_worth_telling(failed)) {
             child.show(prompt::describe(failed)).await;
@@ -197,7 +198,7 @@ async fn answer(child: OpenSession, instruction: String) -> Result<Value, SpawnE
                 "metadata": metadata,
             })
         })
-    });
+    }));
     let turn = |message: String| SpawnError::Turn { id: id.clone(), message };
     match task.await {
         Ok(answer) => answer.map_err(|error| turn(amplifier_core::error::chain(&error))),

@@ -15,6 +15,7 @@ use amplifier_sources::fetch::Freshness;
 use amplifier_sources::lock::BundleLock;
 
 use crate::choice::{Choice, Chosen};
+use crate::env::Environment;
 use crate::lack;
 use crate::library::Access;
 use crate::open::{self, AppError, OpenRequest, OpenSession, RecordTap, Which};
@@ -71,6 +72,8 @@ pub struct Parts {
     pub lock: Option<Arc<BundleLock>>,
     pub origin: Option<SessionOrigin>,
     pub request: Option<Request>,
+    /// What the references of the session stand for, when it was open before; else what was learned last.
+    pub environment: Option<Environment>,
 }
 
 /// What the front end of a session brings along; see [`OpenRequest`].
@@ -209,13 +212,13 @@ impl Wish {
 impl Start {
     /// Opens the session.
     pub async fn open(self, ports: Ports) -> Result<OpenSession, AppError> {
-        let Parts { prompt, resolver, lock, origin, request } = self.parts;
+        let Parts { prompt, resolver, lock, origin, request, environment } = self.parts;
         open::open(OpenRequest {
             home: self.access.home,
             which: self.which,
             working_dir: self.access.base,
             strictness: self.strictness,
-            environment: self.access.environment,
+            environment: environment.unwrap_or(self.access.environment),
             trust: self.access.trust,
             approval: ports.approval,
             display: ports.display,

@@ -3,19 +3,27 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
-use std::path::PathBuf;
 
 use amplifier_app::ApprovalError;
-use amplifier_app::approval::{Answer, Asker, Grant, changes, lasting, wording};
+use amplifier_app::approval::{Answer, Asker, Grant, Places, changes, dangers, lasting, wording};
 use amplifier_protocol::hook::Question;
 use amplifier_protocol::text::visible;
 use async_trait::async_trait;
 use tokio::sync::{Mutex, mpsc};
 
+use crate::chat::{dangers_named, terminal_size};
 use crate::render;
+use crate::width::{beginning, first};
 
 /// How many lines may be typed ahead.
 const TYPED: usize = 64;
+
+/// How many rows are kept for what can be answered, and how few are left for what is asked.
+const KEYS_ROWS: usize = 4;
+const FEWEST: usize = 3;
+
+/// What can be answered before all of it was shown.
+const UNSEEN: &str = "[v] view all, before it can be allowed  [n] no";
 
 /// The terminal that a process belongs to, whatever its standard input is.
 const TERMINAL: &str = "/dev/tty";
@@ -24,15 +32,15 @@ const TERMINAL: &str = "/dev/tty";
 pub struct Terminal {
     /// What is typed, from the first question on: what was typed before it is for the shell.
     lines: Mutex<Option<mpsc::Receiver<String>>>,
-    /// What relative paths of calls are relative to.
-    folder: PathBuf,
+    /// What paths of calls are relative to.
+    places: Places,
 }
 
 impl Terminal {
     /// The terminal of this process, if a person sits there: one that can be read, and standard error on it.
-    pub fn find(folder: PathBuf) -> Option<Self> {
+    pub fn find(places: Places) -> Option<Self> {
         let is_there = std::io::stdin().is_terminal() || File::open(TERMINAL).is_ok();
-        (std::io::stderr().is_terminal() && is_there).then(|| Self { lines: Mutex::new(None), folder })
+        (std::io::stderr().is_terminal() && is_there).then(|| Self { lines: Mutex::new(None), places })
     }
 }
 
@@ -66,13 +74,17 @@ fn read(source: Box<dyn BufRead + Send>, sender: &mpsc::Sender<String>) {
 impl Asker for Terminal {
     async fn ask(&self, question: &Question) -> Result<Answer, ApprovalError> {
         let mut lines = self.lines.lock().await;
-        let (call, folder) = (question.call.clone(), self.folder.clone());
+        let (call, places) = (question.call.clone(), self.places.clone());
         let looked = tokio::task::spawn_blocking(move || {
-            let changes = call.map(|call| changes(&call, &folder)).unwrap_or_default();
-            changes.iter().map(|change| format!("{}\n{}", change.note, change.diff)).collect::<String>()
+            let Some(call) = call else { return Default::default() };
+            let changes = changes(&call, &places);
+            let changes = changes.iter().map(|change| format!("{}\n{}", change.note, change.diff));
+            (changes.collect::<String>(), dangers(&call, &places))
         });
         // What would be changed is shown as far as it can be told; the whole call stands in the question.
-        let changes = looked.await.unwrap_or_default();
+        let (changes, dangers) = looked.await.unwrap_or_default();
+        let asked = [visible(&changes).trim(), &visible(wording(question))].join("\n");
+        let (asked, dangers) = (asked.trim_start_matches('\n'), dangers_named(&dangers, question).join("\n"));
         let unavailable = |message: String| ApprovalError::Unavailable { message };
         let lines = match &mut *lines {
             Some(lines) => lines,
@@ -84,18 +96,31 @@ impl Asker for Terminal {
         };
         // What was typed before the question was asked is no answer to it.
         while lines.try_recv().is_ok() {}
-        if !changes.trim().is_empty() {
-            render::ask(visible(&changes).trim());
-        }
-        render::ask(&visible(wording(question)));
+        let (columns, rows) = terminal_size();
+        let cut = cut(asked, columns, rows.saturating_sub(KEYS_ROWS + dangers.lines().count()));
+        render::ask(cut.as_deref().unwrap_or(asked));
         let lasting = lasting(question);
+        let mut seen = cut.is_none();
         loop {
-            render::ask(&keys(lasting.as_ref()));
+            if !dangers.is_empty() {
+                render::ask(&dangers);
+            }
+            match seen {
+                true => render::ask(&keys(lasting.as_ref())),
+                false => render::ask(UNSEEN),
+            }
             let Some(line) = lines.recv().await else {
                 return Err(unavailable("the terminal was closed".to_owned()));
             };
-            if let Some(answer) = Answer::read(&line, lasting.as_ref()) {
-                return Ok(answer);
+            if matches!(line.trim(), "v" | "view") && cut.is_some() {
+                render::ask(asked);
+                seen = true;
+                continue;
+            }
+            match Answer::read(&line, lasting.as_ref()) {
+                Some(answer) if seen || answer == Answer::No => return Ok(answer),
+                Some(_) => render::ask("not allowed yet: part of it was left out; [v] shows all of it"),
+                None => {}
             }
         }
     }
@@ -112,6 +137,34 @@ fn forget_typed(terminal: impl std::os::fd::AsFd) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn forget_typed<T>(_terminal: T) -> std::io::Result<()> {
     Ok(())
+}
+
+/// The beginning and the end of a text that does not fit into so many rows, with how much was left out between them.
+fn cut(text: &str, columns: usize, rows: usize) -> Option<String> {
+    // A tab takes as many columns as the terminal likes, up to eight.
+    let text = text.replace('\t', "        ");
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let mut rest = line;
+        loop {
+            let head = beginning(rest, columns.max(1));
+            let head = if head.is_empty() { first(rest) } else { head };
+            lines.push(head);
+            rest = rest.get(head.len()..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    let kept = rows.max(FEWEST) - 1;
+    if lines.len() <= rows.max(FEWEST) {
+        return None;
+    }
+    let head = lines.iter().take(kept - kept / 2);
+    let tail = lines.iter().skip(lines.len() - kept / 2);
+    let left_out = format!("… {} of {} lines left out; [v] shows all", lines.len() - kept, lines.len());
+    let shown: Vec<&str> = head.copied().chain([left_out.as_str()]).chain(tail.copied()).collect();
+    Some(shown.join("\n"))
 }
 
 /// What can be answered, and what an answer for longer covers.
@@ -132,5 +185,20 @@ mod tests {
     #[test]
     fn what_is_not_offered_is_not_shown() {
         assert!(!keys(None).contains("always"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_in_its_middle_and_counted() {
+        assert_eq!(cut("a\nb\nc", 10, 3), None);
+        let shown = |text: &str| cut(text, 10, 5).unwrap();
+        let long: String = (0..9).map(|at| format!("line {at}\n")).collect();
+        assert_eq!(shown(&long), "line 0\nline 1\n… 5 of 9 lines left out; [v] shows all\nline 7\nline 8");
+        for pushed in [format!("ls{};rm x", " ".repeat(400)), format!("ls{};rm x", "\t".repeat(50))] {
+            let shown = shown(&pushed);
+            assert!(
+                shown.starts_with("ls ") && shown.ends_with("rm x") && shown.contains("left out"),
+                "{shown}"
+            );
+        }
     }
 }

@@ -39,6 +39,7 @@ mod tap;
 mod turn;
 mod view;
 
+pub use approve::dangers_named;
 use complete::{Completion, Shared};
 use discreet::Unsaid;
 use draft::{Draft, Meant};
@@ -49,6 +50,7 @@ pub use onlook::{Onlooker, Shown, Wire};
 pub use paint::Colour;
 use paint::{Hue, Line, Margin, Span, Style, wrap};
 pub use past::Past;
+pub use screen::terminal_size;
 use screen::{Face, Screen};
 use seat::{Arrival, Farewell, Move, Seat};
 use slash::Said;

@@ -1,7 +1,9 @@
 //! The ledger: what a tree of sessions has spent, and the refusal to spend more.
 //!
-//! Amounts are reserved before a call and settled after it. A reservation counts against every session up to the root,
-//! so no number of children together passes a limit. The kernel counts and refuses; which limits there are is policy.
+//! Amounts are reserved before a call and settled after it. A reservation counts against every session up to the root:
+//! whatever is counted before it happens never passes a limit, however many children there are. What a model call takes is
+//! known only afterwards, so tokens and money pass a limit by one call at most (`ledger/admit.rs`). The kernel counts and
+//! refuses; which limits there are is policy.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +20,7 @@ use crate::sync::lock;
 
 mod admit;
 
-pub use admit::Admission;
+pub use admit::{Admission, CallBound};
 
 /// The spender under which a session that goes on books what its earlier runs spent.
 pub const EARLIER: &str = "earlier";
@@ -112,9 +114,8 @@ struct Account {
     // Few spenders, and a map would take more room than all of them.
     spent: Vec<(Arc<str>, Amounts)>,
     total: Amounts,
-    // The most that one model call took, here and below, and of this session's own calls.
-    largest: admit::Largest,
-    largest_own: admit::Largest,
+    // What the last of this session's own model calls cost.
+    last_cost_nanos: u64,
 }
 
 impl Account {
@@ -137,8 +138,7 @@ impl Account {
             guessed: Amounts::default(),
             spent: Vec::new(),
             total: Amounts::default(),
-            largest: admit::Largest::default(),
-            largest_own: admit::Largest::default(),
+            last_cost_nanos: 0,
         }
     }
 
@@ -385,11 +385,12 @@ impl Reservation {
                 account.guessed = account.guessed.minus(&self.guessed);
                 if *spent != Amounts::default() {
                     account.spend(&self.spender, spent);
-                    account.largest.see(spent);
                 }
             });
-            if let Some(account) = accounts.get_mut(&number) {
-                account.largest_own.see(spent);
+            // A call that failed or told nothing says nothing about the next.
+            let tells = spent.steps > 0 && (spent.tokens > 0 || spent.cost_nanos > 0);
+            if let Some(account) = accounts.get_mut(&number).filter(|_| tells) {
+                account.last_cost_nanos = spent.cost_nanos;
             }
             drop(accounts);
             tree.settled.notify_waiters();

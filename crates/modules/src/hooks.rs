@@ -1,7 +1,9 @@
-//! Hooks: they watch, guard and extend what happens. `choice.rs`, `place.rs` and `wildcard.rs` are what several share.
+//! Hooks: they watch, guard and extend what happens. `call_paths.rs`, `choice.rs`, `place.rs` and
+//! `wildcard.rs` are what several share.
 
 pub(crate) mod approval;
 pub mod backup;
+pub(crate) mod call_paths;
 mod choice;
 pub(crate) mod logging;
 pub(crate) mod place;

@@ -20,4 +20,5 @@ mod workspace;
 pub use orchestrators::{CANCELLED_NOTE, asked_provider};
 pub use providers::ollama::address as ollama_address;
 pub use table::{BuiltIn, BuiltIns, MODULES};
+pub use tools::bash::policy::{Danger, dangers};
 pub use tools::filesystem::preview;

@@ -3,15 +3,20 @@
 //! In Rust an answer is one tagged choice, so a denial cannot carry an approval prompt; on the wire it is the one flat
 //! object that the specification shows, every field present. How several answers are joined is the kernel's business.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ids::ModuleId;
 use crate::message::Role;
 use crate::tool::Effects;
 
 /// How long an approval waits unless the hook says otherwise, in seconds.
 pub const DEFAULT_APPROVAL_TIMEOUT: f64 = 300.0;
+/// The longest wait that is taken for a time, in seconds: a year.
+pub const LONGEST_APPROVAL_TIMEOUT: f64 = 366.0 * 24.0 * 3_600.0;
 
 /// One hook's answer to one event.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -91,8 +96,8 @@ impl From<InjectionRole> for Role {
 pub struct Question {
     /// What is asked.
     pub prompt: String,
-    /// The answers on offer. Only `Allow`, `Allow once` and `Allow always` grant.
-    pub options: Vec<String>,
+    /// The answers on offer. What each means is its decision; its text is only shown.
+    pub options: Vec<ApprovalOption>,
     /// Seconds to wait.
     pub timeout: f64,
     /// What silence means.
@@ -100,6 +105,109 @@ pub struct Question {
     /// The tool call it is about, as far as it is about one. The kernel fills it in for whoever is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<AskedCall>,
+}
+
+/// An answer on offer.
+///
+/// On the wire it is its text alone where that has the same meaning in English, such as `Allow once` or `No`, and
+/// `{"text": "Ja", "decision": "allow_once"}` in every other case. A text that means nothing known denies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "WrittenOption", into = "WrittenOption")]
+#[schemars(with = "WrittenOption")]
+pub struct ApprovalOption {
+    /// What the user reads.
+    pub text: String,
+    /// What choosing it means.
+    pub decision: ApprovalDecision,
+}
+
+/// What an answer means. The later is the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalDecision {
+    /// Yes, and the same question is not asked again.
+    AllowAlways,
+    /// Yes, this time.
+    AllowOnce,
+    /// No.
+    Deny,
+}
+
+/// An option as it is written.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum WrittenOption {
+    Text(String),
+    Typed { text: String, decision: ApprovalDecision },
+}
+
+impl ApprovalOption {
+    /// The options that most questions have: once, always, or not.
+    pub fn usual() -> Vec<Self> {
+        ["Allow once", "Allow always", "Deny"].map(Self::from).to_vec()
+    }
+
+    /// The options of a question that is asked every time.
+    pub fn once() -> Vec<Self> {
+        ["Allow", "Deny"].map(Self::from).to_vec()
+    }
+}
+
+impl ApprovalDecision {
+    /// What a plain text means. What is not known is a no.
+    fn of_text(text: &str) -> Self {
+        match text.trim().to_lowercase().as_str() {
+            "allow always" | "always allow" | "always" | "yes, always" => Self::AllowAlways,
+            "allow" | "allow once" | "yes" | "yes, once" | "once" | "ok" | "okay" | "approve" | "accept"
+            | "continue" | "proceed" => Self::AllowOnce,
+            _ => Self::Deny,
+        }
+    }
+}
+
+impl From<&str> for ApprovalOption {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), decision: ApprovalDecision::of_text(text) }
+    }
+}
+
+impl From<WrittenOption> for ApprovalOption {
+    fn from(written: WrittenOption) -> Self {
+        match written {
+            WrittenOption::Text(text) => Self::from(text.as_str()),
+            WrittenOption::Typed { text, decision } => Self { text, decision },
+        }
+    }
+}
+
+impl From<ApprovalOption> for WrittenOption {
+    fn from(ApprovalOption { text, decision }: ApprovalOption) -> Self {
+        match ApprovalDecision::of_text(&text) == decision {
+            true => Self::Text(text),
+            false => Self::Typed { text, decision },
+        }
+    }
+}
+
+impl Question {
+    /// What an answer means: the decision of the option with this text, the strictest where two have it. What was not
+    /// offered is a no.
+    pub fn decision(&self, answer: &str) -> ApprovalDecision {
+        let chosen = self.options.iter().filter(|option| option.text.eq_ignore_ascii_case(answer.trim()));
+        chosen.map(|option| option.decision).max().unwrap_or(ApprovalDecision::Deny)
+    }
+
+    /// The first option with this meaning.
+    pub fn option(&self, decision: ApprovalDecision) -> Option<&ApprovalOption> {
+        self.options.iter().find(|option| option.decision == decision)
+    }
+
+    /// How long it waits. Numbers that are no time, or longer than a year, are the usual time.
+    pub fn patience(&self) -> Duration {
+        let seconds =
+            Some(self.timeout).filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST_APPROVAL_TIMEOUT);
+        Duration::from_secs_f64(seconds.unwrap_or(DEFAULT_APPROVAL_TIMEOUT))
+    }
 }
 
 /// The tool call that a question is about.
@@ -111,13 +219,29 @@ pub struct AskedCall {
     pub tool_input: Value,
     /// What it declares to touch; anything, for a tool that nobody mounted.
     pub effects: Effects,
+    /// The module the tool is of, as the plan has it: two sessions may have two tools of one name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<Box<AskedModule>>,
+}
+
+/// The module of a tool that a question is about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedModule {
+    /// Its id.
+    pub id: ModuleId,
+    /// Where it comes from, as far as the plan says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Value>,
+    /// What it is configured with; references stand unexpanded.
+    #[serde(default)]
+    pub config: Map<String, Value>,
 }
 
 impl Default for Question {
     fn default() -> Self {
         Self {
             prompt: "Allow this operation?".to_owned(),
-            options: vec!["Allow".to_owned(), "Deny".to_owned()],
+            options: ApprovalOption::once(),
             timeout: DEFAULT_APPROVAL_TIMEOUT,
             default: ApprovalDefault::Deny,
             call: None,
@@ -246,7 +370,7 @@ struct Wire {
     #[serde(default)]
     approval_prompt: Option<String>,
     #[serde(default)]
-    approval_options: Option<Vec<String>>,
+    approval_options: Option<Vec<ApprovalOption>>,
     #[serde(default = "default_timeout")]
     approval_timeout: f64,
     #[serde(default)]
@@ -404,6 +528,40 @@ mod tests {
             let json = serde_json::to_value(&result).unwrap();
             assert_eq!(serde_json::from_value::<HookResult>(json).unwrap(), result);
         }
+    }
+
+    #[test]
+    fn an_option_means_what_it_says_or_what_its_text_means() {
+        let asked = |options: Value| -> Question {
+            let result: HookResult =
+                serde_json::from_value(json!({"action": "ask_user", "approval_options": options})).unwrap();
+            assert_eq!(serde_json::to_value(&result).unwrap()["approval_options"], options);
+            match result.action {
+                HookAction::AskUser(question) => question,
+                other => panic!("{other:?}"),
+            }
+        };
+        let english = asked(json!(["Yes", "No"]));
+        assert_eq!(english.decision("yes"), ApprovalDecision::AllowOnce);
+        assert_eq!(english.decision("No"), ApprovalDecision::Deny);
+        assert_eq!(english.decision("Allow"), ApprovalDecision::Deny, "it was not offered");
+        let typed = asked(json!([
+            {"text": "Ja", "decision": "allow_once"}, {"text": "Yes", "decision": "deny"}, "Nein"
+        ]));
+        assert_eq!(typed.decision("Ja"), ApprovalDecision::AllowOnce);
+        assert_eq!(typed.decision("Yes"), ApprovalDecision::Deny);
+        assert_eq!(asked(json!(["Ja", "Nein"])).decision("Ja"), ApprovalDecision::Deny);
+        let twice = asked(json!(["Ok", {"text": "Ok", "decision": "deny"}]));
+        assert_eq!(twice.decision("Ok"), ApprovalDecision::Deny, "the strictest of one text");
+    }
+
+    #[test]
+    fn no_number_makes_a_wait_that_cannot_be_counted() {
+        for timeout in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e19, f64::MAX] {
+            let question = Question { timeout, ..Question::default() };
+            assert_eq!(question.patience(), Duration::from_secs(300), "{timeout}");
+        }
+        assert_eq!(Question { timeout: 2.5, ..Question::default() }.patience(), Duration::from_millis(2_500));
     }
 
     #[test]

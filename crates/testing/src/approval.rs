@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use amplifier_core::contracts::{ApprovalError, ApprovalSystem};
-use amplifier_protocol::hook::Question;
+use amplifier_protocol::hook::{ApprovalDecision, Question};
 use async_trait::async_trait;
 
 use crate::sync::lock;
@@ -17,20 +17,20 @@ pub struct ScriptedApproval {
 }
 
 enum Then {
-    Answer(String),
+    Decide(ApprovalDecision),
     Silence,
 }
 
 impl ScriptedApproval {
-    /// Gives these answers, then `Deny`.
+    /// Gives these answers, then denies.
     pub fn new(answers: impl IntoIterator<Item = Result<String, ApprovalError>>) -> Self {
         let answers = Mutex::new(answers.into_iter().collect());
-        Self { answers, then: Then::Answer("Deny".to_owned()), questions: Mutex::default() }
+        Self { answers, then: Then::Decide(ApprovalDecision::Deny), questions: Mutex::default() }
     }
 
     /// Says yes to everything.
     pub fn allowing() -> Self {
-        Self { then: Then::Answer("Allow".to_owned()), ..Self::new([]) }
+        Self { then: Then::Decide(ApprovalDecision::AllowOnce), ..Self::new([]) }
     }
 
     /// Says no to everything.
@@ -52,11 +52,16 @@ impl ScriptedApproval {
 #[async_trait]
 impl ApprovalSystem for ScriptedApproval {
     async fn request_approval(&self, question: Question) -> Result<String, ApprovalError> {
-        lock(&self.questions).push(question);
         let scripted = lock(&self.answers).pop_front();
+        lock(&self.questions).push(question.clone());
         match (scripted, &self.then) {
             (Some(answer), _) => answer,
-            (None, Then::Answer(answer)) => Ok(answer.clone()),
+            (None, Then::Decide(decision)) => {
+                let option = question.option(*decision).ok_or_else(|| ApprovalError::Unavailable {
+                    message: format!("no option of `{}` means {decision:?}", question.prompt),
+                })?;
+                Ok(option.text.clone())
+            }
             (None, Then::Silence) => std::future::pending().await,
         }
     }

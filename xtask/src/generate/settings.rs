@@ -133,7 +133,8 @@ in a config means both. `amplifier init` and `amplifier provider add` store keys
 one: the secret service on Linux (when `DBUS_SESSION_BUS_ADDRESS` is set), the keychain on macOS, the credential manager on
 Windows. Elsewhere they are in `keys.env` of the home, in plain text and readable by their owner alone, which is said when
 it happens; `--key-from-env NAME` stores nothing. `amplifier init --no-test` asks nothing of the service you choose: no list
-of models, you type the name. Stored keys are looked for when a variable is wanted that is not set, and
+of models, you type the name. A key is stored in one place: storing it in the other takes it out of the first. Where both have
+one, the key in `keys.env` is used, and a warning says so. Stored keys are looked for when a variable is wanted that is not set, and
 are never printed or written to a session.
 
 `amplifier provider set NAME --model … --base-url … --key-from-env …` changes an entry where it stands and leaves the rest of

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use amplifier_core::redact::redact;
+use amplifier_protocol::hook::AskedModule;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::files::{Durability, FileError, create_private_dir, lock_within, private, write_atomic};
@@ -29,6 +30,18 @@ pub struct Grant {
     pub tool: String,
     /// The one input; without it every call.
     pub input: Option<AllowedInput>,
+    /// The module of the tool and a hash of its configuration; nothing in files of earlier versions, where it was any.
+    pub module: Option<String>,
+}
+
+/// The id of a module with a hash of where it comes from and how it is configured.
+pub(super) fn of_module(module: &AskedModule) -> String {
+    let AskedModule { id, source, config } = module;
+    format!("{id} {}", hashed(&json!([source, config]).to_string()))
+}
+
+fn hashed(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An input that is allowed, without the secrets that may stand in it: the permission outlives the session.
@@ -42,8 +55,7 @@ pub struct AllowedInput {
 
 impl AllowedInput {
     pub(super) fn of(input: &Value) -> Self {
-        let digest = Sha256::digest(input.to_string());
-        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hashed(&input.to_string());
         Self { sha256, shown: redact(input).to_string() }
     }
 }
@@ -56,23 +68,25 @@ struct Written {
     input: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    module: Option<String>,
 }
 
 impl From<Written> for Grant {
-    fn from(Written { tool, input, sha256 }: Written) -> Self {
+    fn from(Written { tool, input, sha256, module }: Written) -> Self {
         let input = input.map(|text| match sha256 {
             Some(sha256) => AllowedInput { sha256, shown: text },
             // It was the JSON of the input; what is none allows nothing that could be asked.
             None => AllowedInput::of(&serde_json::from_str(&text).unwrap_or(Value::String(text))),
         });
-        Self { tool, input }
+        Self { tool, input, module }
     }
 }
 
 impl From<Grant> for Written {
-    fn from(Grant { tool, input }: Grant) -> Self {
+    fn from(Grant { tool, input, module }: Grant) -> Self {
         let (input, sha256) = input.map(|input| (input.shown, input.sha256)).unzip();
-        Self { tool, input, sha256 }
+        Self { tool, input, sha256, module }
     }
 }
 
@@ -87,10 +101,11 @@ impl Grant {
         self
     }
 
-    /// Whether it is about the same. How a text is shown may change from version to version.
-    fn is(&self, other: &Self) -> bool {
+    /// Whether what it allows is what the other one asks for. How a text is shown may change from version to version.
+    pub(super) fn is(&self, other: &Self) -> bool {
         let hash = |grant: &Self| grant.input.as_ref().map(|input| input.sha256.clone());
-        self.tool == other.tool && hash(self) == hash(other)
+        let same_module = self.module.is_none() || self.module == other.module;
+        self.tool == other.tool && hash(self) == hash(other) && same_module
     }
 }
 

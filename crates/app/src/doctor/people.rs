@@ -67,6 +67,7 @@ pub(super) async fn keys(patient: &Patient) -> Vec<Finding> {
         // The check of permissions says so, and how to mend it.
         Problem::Open(_) => None,
         Problem::Unreadable(told) => Some(check.warning(told).cure("`amplifier init` keeps the keys again")),
+        Problem::Twice(told) => Some(check.warning(told).cure("`amplifier provider set` with `--key-stdin`")),
     };
     let mut findings: Vec<_> = stored.into_iter().filter_map(broken).collect();
     let variables = standings.iter().flat_map(|standing| &standing.variables).filter(|variable| variable.set);

@@ -3,7 +3,7 @@
 //! Whoever looks for what only looks like a key is `hooks-redaction`. A key that arrives in pieces is `pieces.rs`'s matter.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::contracts::{CapabilityCall, CapabilityError};
@@ -12,10 +12,11 @@ use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::RecordBody;
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::pieces::Pieces;
 use crate::env::Environment;
+use crate::expand::references;
 
 /// Under this name modules take known keys out of a value.
 pub(crate) const HIDE: &str = "secrets.hide";
@@ -24,6 +25,31 @@ pub(crate) const HIDE_EVENT: &str = "secrets.hide_event";
 
 /// What is shorter may be a word of any text.
 const SHORTEST: usize = 8;
+
+/// How the values of headers begin that hold a key.
+const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
+
+/// The variables of a config whose values are keys: those whose own names say so, and those under keys that do, however deep.
+fn named_in<'a>(config: &'a Map<String, Value>, names: &mut BTreeSet<&'a str>) {
+    config.iter().for_each(|(key, value)| named_below(key, value, names));
+}
+
+/// The same of a value under a key, or under one that is below it and says less.
+fn named_below<'a>(key: &'a str, value: &'a Value, names: &mut BTreeSet<&'a str>) {
+    let is_secret = names_a_secret(key);
+    match value {
+        Value::String(text) => {
+            names.extend(references(text).filter(|name| is_secret || names_a_secret(name)));
+        }
+        Value::Array(items) => items.iter().for_each(|item| named_below(key, item, names)),
+        Value::Object(map) => {
+            map.iter().for_each(|(below, value)| {
+                named_below(if is_secret { key } else { below }, value, names);
+            });
+        }
+        _ => {}
+    }
+}
 
 /// Values that no record may hold.
 #[derive(Clone, Default)]
@@ -34,15 +60,17 @@ pub struct Secrets {
 
 impl Secrets {
     /// The keys that are known to a session of this plan: those that modules may ask for, those that stand in plain text, and
-    /// those that the providers of the plan name. The environment knows those from then on.
+    /// those that the plan names anywhere in the config of a module or of an agent. The environment knows those from then on.
     pub(crate) fn of(plan: &MountPlan, environment: &Environment) -> Self {
-        let named = plan.providers.iter().flat_map(|entry| &entry.config);
-        let named = named.filter(|(key, _)| names_a_secret(key)).filter_map(|(_, value)| value.as_str());
-        let variables = named.filter_map(|text| text.trim().strip_prefix("${")?.strip_suffix('}'));
-        let names = variables.map(|name| name.split(':').next().unwrap_or(name));
-        let found: Vec<_> = names.filter_map(|name| Some((name, environment.get(name)?))).collect();
-        found.iter().for_each(|(name, value)| environment.note_secret(name, value));
-        Self::new(found.into_iter().map(|(_, value)| value).chain(environment.known_secrets()))
+        let session = [&plan.session.orchestrator, &plan.session.context];
+        let modules = session.into_iter().chain(&plan.providers).chain(&plan.tools).chain(&plan.hooks);
+        let mut names = BTreeSet::new();
+        modules.for_each(|module| named_in(&module.config, &mut names));
+        named_in(&plan.agents, &mut names);
+        for value in names.into_iter().filter_map(|name| environment.get(name)) {
+            environment.note_secret(&value);
+        }
+        Self::new(environment.known_secrets())
     }
 
     /// The keys that are known by now, for whoever has no session at hand.
@@ -51,10 +79,17 @@ impl Secrets {
     }
 
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
-        let mut values: Vec<_> =
-            values.into_iter().filter(|value| value.chars().count() >= SHORTEST).collect();
+        // Of the value of a header the key behind the scheme is one by itself.
+        let with_bare = |value: String| {
+            let bare =
+                value.split_once(' ').filter(|(scheme, _)| SCHEMES.contains(&scheme.to_lowercase().as_str()));
+            let bare = bare.map(|(_, key)| key.trim().to_owned());
+            bare.into_iter().chain([value])
+        };
+        let values = values.into_iter().flat_map(with_bare);
+        let mut values: Vec<_> = values.filter(|value| value.chars().count() >= SHORTEST).collect();
         // One that holds another goes first.
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         values.dedup();
         let escaped = |value: String| {
             let text = Value::from(value.as_str()).to_string();
@@ -64,14 +99,18 @@ impl Secrets {
         Self { values: values.into_iter().filter_map(escaped).collect() }
     }
 
-    /// The text of a body without them. Looking is all it costs where none is there.
-    pub(super) fn hide(&self, body: &RecordBody, text: String) -> Result<String, serde_json::Error> {
+    /// A body without them, and its text; nothing where none is there. Looking is all it costs then.
+    pub(super) fn hide(
+        &self,
+        body: &RecordBody,
+        text: &str,
+    ) -> Result<Option<(String, RecordBody)>, serde_json::Error> {
         if !self.values.iter().any(|(_, escaped)| text.contains(escaped.as_str())) {
-            return Ok(text);
+            return Ok(None);
         }
         let mut value = serde_json::to_value(body)?;
         self.hide_in(&mut value);
-        Ok(value.to_string())
+        Ok(Some((value.to_string(), serde_json::from_value(value)?)))
     }
 
     /// A text without them. It may be JSON, or hold some.
@@ -184,10 +223,32 @@ mod tests {
         let body = |data: Value| RecordBody::Event { name: "x:y".parse().unwrap(), data };
         let hidden = |data: Value| {
             let body = body(data);
-            secrets.hide(&body, serde_json::to_string(&body).unwrap()).unwrap()
+            secrets.hide(&body, &serde_json::to_string(&body).unwrap()).unwrap().unwrap().0
         };
         let was = json!({"a": ["is quo\"te-key.", 12345678, "12345678"], "b": "short", "12345678": 1});
         let is = json!({"a": ["is [REDACTED].", 12345678, "[REDACTED]"], "b": "short", "[REDACTED]": 1});
         assert_eq!(hidden(was), serde_json::to_string(&body(is)).unwrap());
+    }
+    #[test]
+    fn every_key_that_a_plan_names_is_known() {
+        let plan = json!({
+            "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+            "providers": [{"module": "provider-x", "config": {"nested": {"deep": [{"api_key": "${A}"}]}}}],
+            "tools": [{"module": "tool-mcp", "config": {"servers": {"s": {
+                "env": {"B_TOKEN": "${B}"}, "headers": {"Authorization": "Bearer ${C}"}, "args": ["--key=${D_API_KEY:-x}"]
+            }}}}],
+            "hooks": [{"module": "hooks-x", "config": {"secret": "${E}", "path": "${PATH}"}}],
+            "agents": {"a": {"tools": [{"module": "tool-x", "config": {"password": "${F}"}}]}}
+        });
+        let names = ["A", "B", "C", "D_API_KEY", "E", "F", "PATH"];
+        let variables = names.map(|name| (name.to_owned(), format!("value-of-{name}")));
+        let environment = Environment::Fixed(variables.into()).with_plain();
+        let secrets = Secrets::of(&MountPlan::read(&plan).unwrap(), &environment);
+        let shown = names.map(|name| secrets.hidden(&format!("value-of-{name}")).into_owned());
+        let mut expected = [REDACTED; 7].map(str::to_owned);
+        expected[6] = "value-of-PATH".to_owned();
+        assert_eq!(shown, expected);
+        let header = Secrets::new(["Bearer abcdefgh-1".to_owned()]);
+        assert_eq!(header.hidden("is abcdefgh-1"), "is [REDACTED]");
     }
 }

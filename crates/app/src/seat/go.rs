@@ -101,9 +101,9 @@ impl Seat {
             Err(why) => {
                 let which = Which::Resume(back.clone(), Some(Box::new(old)));
                 // With all that worked: what belongs to the other one has been kept already.
-                let Keeps { prompt, lock, origin, request } = keeps;
-                let resolver = self.resolver.clone();
-                let parts = Parts { prompt: Some(prompt), resolver, lock, origin, request };
+                let Keeps { prompt, lock, origin, request, environment } = keeps;
+                let (resolver, environment) = (self.resolver.clone(), Some(environment));
+                let parts = Parts { prompt: Some(prompt), resolver, lock, origin, request, environment };
                 match self.ground.open_again(why, which, parts, &self.turns, patience).await {
                     Ok((opened, why)) => (opened, Err(why)),
                     Err(why) => {

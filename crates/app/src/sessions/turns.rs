@@ -4,6 +4,7 @@
 //! conversation is one way through it. Nothing is forgotten: going back to a turn that no longer counts works too.
 
 use amplifier_core::history::Replay;
+use amplifier_core::redact::redact_text;
 use amplifier_protocol::event::{Event, OrchestratorComplete, PromptSubmit, SessionRewound, TurnStatus};
 use amplifier_protocol::ids::SessionId;
 use amplifier_protocol::message::{Message, Messages};
@@ -218,7 +219,9 @@ impl Row {
     fn ask(&mut self, message: &Message) {
         if let Some(turn) = self.turns.last_mut().filter(|_| story::is_prompt(message)) {
             let said = message.content.visible_text();
-            turn.prompt.get_or_insert_with(|| words::one_line(words::own(&said), PROMPT_CHARS));
+            // A message stands there as it was said; the event that tells the prompt had look-alikes of keys taken out.
+            let said = redact_text(words::own(&said));
+            turn.prompt.get_or_insert_with(|| words::one_line(&said, PROMPT_CHARS));
         }
     }
 
@@ -292,7 +295,7 @@ impl Head {
 
 fn tell(turn: &mut Turn, data: &Value) {
     if let Some(prompt) = data.get("prompt").and_then(Value::as_str) {
-        turn.prompt = Some(words::one_line(words::own(prompt), PROMPT_CHARS));
+        turn.prompt = Some(words::one_line(&redact_text(words::own(prompt)), PROMPT_CHARS));
     }
     if let Some(Ok(status)) = data.get("status").map(TurnStatus::deserialize) {
         turn.status = Some(status);

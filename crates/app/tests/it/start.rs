@@ -159,7 +159,7 @@ async fn who_leaves_an_empty_session_leaves_nothing_and_takes_no_permission_alon
     first.close().await;
     let second = seat(&shop).await;
     let empty = second.opened.session.id().clone();
-    second.approvals().allow_in_session(Grant { tool: "bash".to_owned(), input: None });
+    second.approvals().allow_in_session(Grant { tool: "bash".to_owned(), input: None, module: None });
     let to = second.other(talked.clone());
     let Ok((third, arrival)) = second.go(to, &mut Calm).await else { panic!("it opens") };
     assert!(arrival.outcome.is_ok_and(|arrived| arrived.forgot_grants && arrived.before.is_none()));

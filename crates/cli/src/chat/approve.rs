@@ -1,11 +1,12 @@
 //! Questions of the session to the person: what is asked, what may be answered, and what was answered for longer.
 
-use std::path::PathBuf;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use amplifier_app::ApprovalError;
-use amplifier_app::approval::{Answer, Asker, Preview, changes, lasting, wording};
+use amplifier_app::approval::{Answer, Asker, Danger, Places, Preview, changes, dangers, lasting, wording};
 use amplifier_protocol::hook::{ApprovalDefault, Question};
+use amplifier_protocol::text::shorten;
 use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -17,6 +18,8 @@ use super::paint::{Hue, Line, Margin, Span, Style, exact, packed, wrap};
 /// How many lines of a question are shown without being asked for, and how few on the lowest screen.
 const LINES: usize = 60;
 const FEWEST: usize = 3;
+/// How many dangers are named below a question.
+const DANGERS: usize = 4;
 /// How long a question stands there before something typed can be its answer: what comes sooner was not meant for it.
 const READING: Duration = Duration::from_millis(500);
 
@@ -25,26 +28,30 @@ pub struct Asked {
     pub question: Question,
     /// What the call would change in files, as far as it tells.
     pub changes: Vec<Preview>,
+    /// What is dangerous in its command.
+    pub dangers: Vec<Danger>,
     pub answer: oneshot::Sender<Answer>,
 }
 
 /// Puts questions to whoever sits at the terminal.
 pub struct Approver {
     pub questions: UnboundedSender<Asked>,
-    /// What relative paths of calls are relative to.
-    pub folder: PathBuf,
+    /// What paths of calls are relative to.
+    pub places: Places,
 }
 
 #[async_trait]
 impl Asker for Approver {
     async fn ask(&self, question: &Question) -> Result<Answer, ApprovalError> {
         let gone = || ApprovalError::Unavailable { message: "nobody is there any more".to_owned() };
-        let (call, folder) = (question.call.clone(), self.folder.clone());
-        let looked =
-            tokio::task::spawn_blocking(move || call.map(|call| changes(&call, &folder)).unwrap_or_default());
-        let changes = looked.await.map_err(|_| gone())?;
+        let (call, places) = (question.call.clone(), self.places.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            call.map(|call| (changes(&call, &places), dangers(&call, &places))).unwrap_or_default()
+        });
+        let (changes, dangers) = looked.await.map_err(|_| gone())?;
         let (answer, answered) = oneshot::channel();
-        self.questions.send(Asked { question: question.clone(), changes, answer }).map_err(|_| gone())?;
+        let asked = Asked { question: question.clone(), changes, dangers, answer };
+        self.questions.send(asked).map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     }
 }
@@ -53,8 +60,10 @@ impl Asker for Approver {
 pub struct Open {
     pub asked: Asked,
     until: Instant,
-    /// How many lines of it were not shown.
+    /// How many lines of it were left out at first.
     hidden: usize,
+    /// Whether all of it was shown: before that it cannot be allowed.
+    seen: bool,
     hears: Hears,
 }
 
@@ -75,6 +84,8 @@ pub enum Meaning {
     Answer(Answer),
     /// The person wants to see what was left out.
     View,
+    /// It was to be allowed before all of it was shown.
+    Unseen,
     /// It was begun before the question could be read: a word to the turn.
     Message(String),
     /// The same, but it looks like an answer, and is none.
@@ -87,27 +98,50 @@ pub enum Meaning {
 impl Open {
     /// A question that comes now, while this was being typed.
     pub fn new(asked: Asked, draft: &str, now: Instant) -> Self {
-        let patience =
-            Duration::try_from_secs_f64(asked.question.timeout).unwrap_or(Duration::from_secs(300));
+        let until = now.checked_add(asked.question.patience()).unwrap_or(now);
         let hears = if draft.is_empty() { Hears::TooSoon { since: now } } else { Hears::Draft };
-        Self { asked, until: now + patience, hidden: 0, hears }
+        Self { asked, until, hidden: 0, seen: true, hears }
     }
 
-    /// What is shown of it: all, or as much as leaves room on the screen for what can be answered.
+    /// What is shown of it: all, or its beginning and its end as far as they leave room on the screen for what can be
+    /// answered.
     pub fn shown(&mut self, room: usize, rows: usize) -> Vec<Line> {
-        let (mut lines, scope) = (shown(&self.asked, room), scope(&self.asked.question, room));
+        let mut lines = shown(&self.asked, room);
+        let (dangers, scope) = (dangers_below(&self.asked, room), scope(&self.asked.question, room));
         // With the key that shows all; one row for what is typed, and one that parts it from what stands above.
-        self.hidden = lines.len();
-        let beside = scope.len() + self.answers(room).len() + 2;
+        (self.hidden, self.seen) = (lines.len(), false);
+        let beside = dangers.len() + scope.len() + self.answers(room).len() + 2;
         let fitting = rows.saturating_sub(beside).clamp(FEWEST, LINES);
-        let kept = if lines.len() > fitting { fitting - 1 } else { lines.len() };
-        self.hidden -= kept;
-        if self.hidden > 0 {
-            lines.truncate(kept);
-            let told = format!("  … {} more lines, `v` shows all", self.hidden);
-            lines.push(vec![Span::new(told, Style::of(Hue::Yellow))]);
+        if lines.len() > fitting {
+            // The room is for what is asked about, to its last word.
+            let is_idle = |line: &Line| {
+                let text: String = line.iter().map(|span| span.text.as_str()).collect();
+                matches!(text.trim(), "" | "Allow it?")
+            };
+            while lines.last().is_some_and(is_idle) {
+                lines.pop();
+            }
         }
+        let all = lines.len();
+        let kept = if all > fitting { fitting - 1 } else { all };
+        (self.hidden, self.seen) = (all - kept, all == kept);
+        if self.hidden > 0 {
+            let end = lines.split_off(all - kept / 2);
+            lines.truncate(kept - kept / 2);
+            let told = format!("  … {} of {all} lines left out; `v` shows all", self.hidden);
+            lines.push(vec![Span::new(told, Style::of(Hue::Yellow))]);
+            lines.extend(end);
+        }
+        lines.extend(dangers);
         lines.extend(scope);
+        lines
+    }
+
+    /// All of it, because the person wants to see it.
+    pub fn view(&mut self, room: usize) -> Vec<Line> {
+        self.seen = true;
+        let mut lines = shown(&self.asked, room);
+        lines.extend(dangers_below(&self.asked, room));
         lines
     }
 
@@ -148,7 +182,10 @@ impl Open {
     pub fn line_ended(&mut self, line: &str, now: Instant) -> Meaning {
         let answer = self.read(line);
         let meaning = match (self.hears, answer) {
-            (Hears::Answer, Some(answer)) => return Meaning::Answer(answer),
+            (Hears::Answer, Some(answer)) if self.seen || answer == Answer::No => {
+                return Meaning::Answer(answer);
+            }
+            (Hears::Answer, Some(_)) => return Meaning::Unseen,
             (Hears::Answer, None) if self.wants_all(line) => return Meaning::View,
             (Hears::Answer, None) => return Meaning::Unclear,
             (_, Some(_)) => Meaning::TooSoon,
@@ -172,6 +209,7 @@ impl Open {
     /// What may be answered, in words.
     pub fn keys(&self) -> &'static str {
         match lasting(&self.asked.question) {
+            _ if !self.seen => "please answer with v or n",
             Some(_) => "please answer with y, s, a or n",
             None => "please answer with y or n",
         }
@@ -199,13 +237,17 @@ impl Open {
         };
         let key =
             |key: &str, means: &str| vec![Span::new(key, Style::BOLD), Span::plain(format!(" {means}"))];
-        let mut keys = vec![key("y", "once")];
-        if lasting(&self.asked.question).is_some() {
-            keys.extend([key("s", "session"), key("a", "always")]);
+        let mut keys = Vec::new();
+        if self.seen {
+            keys.push(key("y", "once"));
+            if lasting(&self.asked.question).is_some() {
+                keys.extend([key("s", "session"), key("a", "always")]);
+            }
         }
         keys.push(key("n", "no"));
         if self.hidden > 0 {
-            keys.push(key("v", "view all"));
+            let means = if self.seen { "view all" } else { "view all first" };
+            keys.push(key("v", means));
         }
         keys.push(vec![Span::new(format!("· in {left}: {silence}"), Style::DIM)]);
         packed(keys, room)
@@ -217,7 +259,8 @@ pub fn shown(asked: &Asked, room: usize) -> Vec<Line> {
     let mark = Style::of(Hue::Yellow).bold();
     let Some(call) = asked.question.call.as_ref().filter(|_| !asked.changes.is_empty()) else {
         let margin = Margin { first: vec![Span::new("? ", mark)], rest: vec![Span::plain("  ")] };
-        return exact(&literal(wording(&asked.question)), Style::PLAIN, room, &margin);
+        let text = literal(wording(&asked.question));
+        return marked(exact(&text, Style::PLAIN, room, &margin), &text, &asked.dangers);
     };
     let files: Vec<_> = asked.changes.iter().map(|change| named(&change.path)).collect();
     let head = format!("{} {}", literal(&call.tool_name), files.join(", "));
@@ -239,6 +282,73 @@ pub fn shown(asked: &Asked, room: usize) -> Vec<Line> {
         let head = format!("--- {0}\n+++ {0}\n", change.path);
         let diff = change.diff.strip_prefix(&head).unwrap_or(&change.diff);
         lines.extend(diff_lines(diff).iter().flat_map(|line| unfolded(line, room)));
+    }
+    lines
+}
+
+/// The rows of a text with what is dangerous in it marked, wherever it stands.
+fn marked(rows: Vec<Line>, text: &str, dangers: &[Danger]) -> Vec<Line> {
+    let places = |danger: &Danger| -> Vec<Range<usize>> {
+        let command = literal(&danger.command).into_owned();
+        text.match_indices(&command)
+            .filter(|_| !command.is_empty())
+            .map(|(at, _)| at..at + command.len())
+            .collect()
+    };
+    let places: Vec<Range<usize>> = dangers.iter().flat_map(places).collect();
+    if places.is_empty() {
+        return rows;
+    }
+    let mut begin = 0;
+    let mark = |mut row: Line| {
+        let Some(span) = row.pop() else { return row };
+        let end = begin + span.text.len();
+        let mut cuts: Vec<usize> = places.iter().flat_map(|place| [place.start, place.end]).collect();
+        cuts.retain(|cut| begin < *cut && *cut < end);
+        cuts.extend([begin, end]);
+        cuts.sort_unstable();
+        for (from, to) in cuts.iter().zip(cuts.iter().skip(1)).filter(|(from, to)| from < to) {
+            let is_marked = places.iter().any(|place| place.start <= *from && *to <= place.end);
+            let style = if is_marked { Style::of(Hue::Red).bold() } else { span.style };
+            let piece = span.text.get(from - begin..to - begin).unwrap_or_default();
+            row.push(Span::new(piece, style));
+        }
+        // A row that ends its line is followed by a line end.
+        begin = if text.get(end..).is_some_and(|rest| rest.starts_with('\n')) { end + 1 } else { end };
+        row
+    };
+    rows.into_iter().map(mark).collect()
+}
+
+/// What is dangerous in a command, named where it is always seen.
+fn dangers_below(asked: &Asked, room: usize) -> Vec<Line> {
+    let named = dangers_named(&asked.dangers, &asked.question);
+    let margin = Margin { first: vec![Span::plain("  ")], rest: vec![Span::plain("    ")] };
+    named
+        .iter()
+        .flat_map(|line| wrap(&[Span::new(line.as_str(), Style::of(Hue::Red))], room, &margin))
+        .collect()
+}
+
+/// The lines that name dangers: the worst, and how many more there are. Nothing where the question ends with the same.
+pub fn dangers_named(dangers: &[Danger], question: &Question) -> Vec<String> {
+    let named = |danger: &Danger| {
+        let command = literal(&danger.command).replace('\n', " ");
+        format!("{}: `{}`", danger.why, shorten(&command, 100))
+    };
+    let named: Vec<String> = dangers.iter().map(named).collect();
+    let text = wording(question);
+    if dangers.is_empty()
+        || named
+            .iter()
+            .all(|line| text.lines().rev().take(dangers.len()).any(|told| told == format!("- {line}")))
+    {
+        return Vec::new();
+    }
+    let more = named.len().saturating_sub(DANGERS);
+    let mut lines: Vec<String> = named.into_iter().take(DANGERS).map(|line| format!("! {line}")).collect();
+    if more > 0 {
+        lines.push(format!("! and {more} more"));
     }
     lines
 }
@@ -268,18 +378,19 @@ pub fn scope(question: &Question, room: usize) -> Vec<Line> {
 mod tests {
     use super::*;
     use crate::chat::paint::{Colour, written};
-    use amplifier_protocol::hook::AskedCall;
+    use amplifier_protocol::hook::{ApprovalOption, AskedCall};
     use amplifier_protocol::tool::Effects;
     use serde_json::{Value, json};
 
     fn asked(tool: &str, input: Value, prompt: &str, options: &[&str]) -> Asked {
         let effects = if tool == "bash" { Effects::UNKNOWN } else { Effects::WRITES };
-        let call = AskedCall { tool_name: tool.to_owned(), tool_input: input, effects };
-        let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let changes = changes(&call, std::path::Path::new("/nowhere"));
+        let call = AskedCall { tool_name: tool.to_owned(), tool_input: input, effects, module: None };
+        let options = options.iter().copied().map(ApprovalOption::from).collect();
+        let places = Places { folder: "/nowhere".into(), home: None };
+        let (changes, dangers) = (changes(&call, &places), dangers(&call, &places));
         let question =
             Question { prompt: prompt.to_owned(), options, call: Some(call), ..Question::default() };
-        Asked { question, changes, answer: oneshot::channel().0 }
+        Asked { question, changes, dangers, answer: oneshot::channel().0 }
     }
 
     fn text(lines: &[Line]) -> Vec<String> {
@@ -361,10 +472,68 @@ mod tests {
             let shown = text(&open.shown(room, rows));
             let keys = text(&open.lines(room));
             let all = keys.join("  ");
-            assert!(all.starts_with("y once  s session  a always  n no  v view all  · in "), "{all}");
+            assert!(all.starts_with("n no  v view all first  · in "), "{all}");
             assert!(keys.iter().all(|line| crate::width::width(line) <= room), "{keys:?}");
             assert!(rows == LOW || shown.len() + keys.len() + 2 <= rows, "{room}: {shown:#?} {keys:#?}");
-            assert!(shown.iter().any(|line| line.contains("more lines, `v`")), "{shown:#?}");
+            assert!(shown.iter().any(|line| line.contains(" lines left out; `v`")), "{shown:#?}");
+            open.view(room);
+            let all = text(&open.lines(room)).join("  ");
+            assert!(all.starts_with("y once  s session  a always  n no  v view all  · in "), "{all}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_shown_whole_cannot_be_allowed() {
+        let now = Instant::now();
+        let end = "rm -rf ~/work";
+        for command in [
+            format!("{}{end}", "echo a line\n".repeat(40)),
+            format!("echo {} ; {end}", "x".repeat(4_000)),
+            format!("echo a{};{end}", " ".repeat(4_000)),
+            format!("echo {};{end}", "\t".repeat(1_500)),
+            format!("{}{end}", "\r\u{202e}".repeat(700)),
+        ] {
+            let prompt =
+                format!("Run with `bash`:\n{}\nAllow it?", amplifier_protocol::text::visible(&command));
+            let mut open = Open::new(asked("bash", json!({ "command": command }), &prompt, &ALL), "", now);
+            assert!(open.wait(now + READING));
+            let lines = text(&open.shown(79, 24));
+            assert!(
+                lines.len() < 24 && lines.iter().any(|line| line.contains("lines left out")),
+                "{lines:#?}"
+            );
+            // Its end is seen at once, whatever pushes it away.
+            assert!(lines.concat().contains("~/work"), "{lines:#?}");
+            for answer in ["y", "s", "always"] {
+                assert_eq!(open.line_ended(answer, now), Meaning::Unseen, "{answer}");
+            }
+            assert_eq!(open.line_ended("n", now), Meaning::Answer(Answer::No));
+            assert_eq!(open.line_ended("v", now), Meaning::View);
+            open.view(79);
+            assert_eq!(open.line_ended("y", now), Meaning::Answer(Answer::Once));
+        }
+    }
+
+    #[test]
+    fn what_is_dangerous_is_marked_where_it_stands_and_named_below() {
+        let command = "echo start\necho one; rm -rf ~/work; echo two";
+        let prompt = format!("Run with `bash`:\n{command}\nAllow it?");
+        let asked = asked("bash", json!({ "command": command }), &prompt, &ALL);
+        let painted: Vec<_> = shown(&asked, 26).iter().map(|line| written(line, Colour::On)).collect();
+        assert_eq!(painted[2], "  echo one; \u{1b}[1;31mrm -rf ~/work\u{1b}[0m;");
+        let named = text(&dangers_below(&asked, 200));
+        assert!(named.len() == 1 && named[0].ends_with(": `rm -rf ~/work`"), "{named:?}");
+        let harmless = self::asked("bash", json!({"command": "ls"}), "Run with `bash`:\nls\nAllow it?", &ALL);
+        assert!(dangers_below(&harmless, 80).is_empty());
+    }
+
+    #[test]
+    fn no_time_that_a_hook_gives_breaks_a_question() {
+        for timeout in [1e19, f64::MAX, f64::INFINITY, f64::NAN, -1.0] {
+            let mut asked = asked("bash", json!({}), "x", &ALL);
+            asked.question.timeout = timeout;
+            let line = text(&Open::new(asked, "", Instant::now()).answers(80)).concat();
+            assert!(line.contains("· in "), "{line}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amplifier_app::approval::Asker;
+use amplifier_app::approval::{Asker, Places};
 use amplifier_app::failure::{self, Doors, Failure, Front};
 use amplifier_app::files::{FileError, create_private_dir};
 use amplifier_app::library::Access;
@@ -84,7 +84,7 @@ impl Seat {
     ) -> Result<Self, Exit> {
         let (seen_by, seen) = unbounded_channel();
         let (asked_by, asked) = unbounded_channel();
-        let approver = Approver { questions: asked_by, folder: access.base.clone() };
+        let approver = Approver { questions: asked_by, places: Places::of(&access) };
         let person = (face != Face::Pipe).then(|| Arc::new(approver) as Arc<dyn Asker>);
         let display: Arc<dyn DisplaySystem> = Arc::new(Notices(seen_by.clone()));
         let approvals = Arc::new(start::approvals(terms.approve, &access, person, Arc::clone(&display)));

@@ -9,7 +9,7 @@ use amplifier_protocol::ids::SessionId;
 use crossterm::event::{KeyCode, KeyEvent};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::approve::{self, Asked, Meaning, Open};
+use super::approve::{Asked, Meaning, Open};
 use super::calls::{Call, Calls, Well, one_line, seconds, shortened};
 use super::draft::{Draft, Meant};
 use super::markdown::{Stream, safe};
@@ -82,7 +82,7 @@ pub struct View<'a> {
     pub draft: &'a mut Draft,
     answer: Stream,
     /// Whether pieces of the text that is coming were shown.
-    streamed: bool,
+    streamed: String,
     /// Whether this turn showed any text.
     pub answered: bool,
     thought: Option<(Instant, String)>,
@@ -125,7 +125,7 @@ impl<'a> View<'a> {
             memory,
             draft,
             answer,
-            streamed: false,
+            streamed: String::new(),
             answered: false,
             thought: None,
             last: Kind::Beginning,
@@ -157,12 +157,14 @@ impl<'a> View<'a> {
     pub fn take(&mut self, seen: Seen) {
         match seen {
             Seen::Text(text) => {
-                self.streamed = true;
+                self.streamed.push_str(&text);
                 self.text(&text);
             }
             Seen::TextEnd(text) => {
-                if !self.streamed {
-                    self.text(&text);
+                // What may have been the beginning of a key came with no piece.
+                if let Some(rest) = text.strip_prefix(self.streamed.as_str()).filter(|rest| !rest.is_empty())
+                {
+                    self.text(rest);
                 }
                 self.end_text();
             }
@@ -215,7 +217,7 @@ impl<'a> View<'a> {
 
     fn end_text(&mut self) {
         self.fold_thought();
-        self.streamed = false;
+        self.streamed.clear();
         if self.screen.answers_to_a_program() {
             // What is said next, after a tool, is no part of this line.
             return self.screen.end_raw();
@@ -365,8 +367,14 @@ impl<'a> View<'a> {
             }
             Meaning::Message(line) => return Heard::Message(line),
             Meaning::View => {
-                let lines = approve::shown(&open.asked, room(self.screen));
+                let lines = open.view(room(self.screen));
                 self.screen.note(&lines);
+            }
+            Meaning::Unseen => {
+                self.note(
+                    "not allowed yet: part of it was left out; `v` shows all of it",
+                    Style::of(Hue::Yellow),
+                );
             }
             Meaning::Unclear => {
                 let keys = open.keys();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use amplifier_app::approval::Asker;
+use amplifier_app::approval::{Asker, Places};
 use amplifier_app::ended::Ended;
 use amplifier_app::env;
 use amplifier_app::failure::{self, Doors, Front};
@@ -179,7 +179,7 @@ async fn answer(
     let watch = Arc::new(TurnWatch::default());
     let (looks_on, aside) = onlooker(args, &start.access, attendant.unread());
     let display = aside.display();
-    let person = || Terminal::find(start.access.base.clone()).map(|terminal| aside.asker(Arc::new(terminal)));
+    let person = || Terminal::find(Places::of(&start.access)).map(|terminal| aside.asker(Arc::new(terminal)));
     let person = if args.start.approve.is_none() { person() } else { None };
     let approval = Arc::new(start::approvals(args.start.approve, &start.access, person, display.clone()));
     let tap = taps(args, &aside, Arc::clone(&watch));

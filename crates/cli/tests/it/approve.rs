@@ -93,6 +93,35 @@ fn a_command_that_nobody_could_allow_is_told_as_it_is() {
     );
 }
 
+/// Point 4 of issue 25: rules for paths see what a patch names, also with everything allowed.
+#[test]
+fn a_prohibition_of_a_path_holds_for_a_patch() {
+    let desk = Desk::new();
+    desk.file("secrets/a", "old\n").file("src/a", "old\n");
+    let rules = json!({"rules": [{"path": "secrets/*", "action": "deny"}]});
+    let update =
+        |path: &str| format!("*** Begin Patch\n*** Update File: {path}\n@@\n-old\n+new\n*** End Patch");
+    let moved =
+        "*** Begin Patch\n*** Update File: src/a\n*** Move to: secrets/b\n@@\n-old\n+new\n*** End Patch";
+    for (patch, is_refused) in [
+        (update("secrets/a"), true),
+        (update("src/../secrets/a"), true),
+        (moved.to_owned(), true),
+        (update("src/a"), false),
+    ] {
+        let mut patches = calls("apply_patch", json!({ "patch": patch }), rules.clone());
+        patches["tools"] =
+            json!([{"module": "tool-filesystem", "config": {"require_read_before_write": false}}]);
+        desk.plan("a.json", &patches);
+        let ran = desk.amplifier(&["run", "--plan", "a.json", "--approve", "all", "patch"]);
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        assert_eq!(ran.stderr.contains("refused by a rule"), is_refused, "{patch}: {}", ran.seen());
+    }
+    assert_eq!(read(&desk.work().join("secrets/a")), "old\n");
+    assert!(!desk.work().join("secrets/b").exists());
+    assert_eq!(read(&desk.work().join("src/a")), "new\n");
+}
+
 #[test]
 fn what_a_rule_or_a_hook_refuses_is_told_once() {
     let rule = json!({"command": "git push*", "action": "deny"});

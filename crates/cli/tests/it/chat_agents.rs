@@ -163,3 +163,35 @@ fn what_agents_used_and_were_refused_is_part_of_what_a_run_came_to() {
     let chat = desk.amplifier_with_input(&["--plan", "plan.json"], lines);
     assert!(chat.stderr.contains("1.6k in, 61 out") && chat.stderr.contains("$0.10"), "{}", chat.stderr);
 }
+
+/// Point 20 of issue 25: agents whose first calls are cheap and whose second ones are not pass a limit of money by one call.
+#[test]
+fn agents_side_by_side_pass_a_limit_of_money_by_one_call_at_most() {
+    let usage = |cost: &str| json!({"input_tokens": 10, "output_tokens": 1, "cost_usd": cost});
+    let works = json!([
+        {"tool_calls": [{"name": "list_directory", "input": {}}], "usage": usage("0.01")},
+        {"text": "Dear.", "usage": usage("0.4"), "delay_ms": 300},
+    ]);
+    let agent = json!({
+        "description": "Works.",
+        "providers": [{"module": "provider-mock", "config": {"responses": works}}],
+    });
+    let task = json!({"name": "task", "input": {"agent": "worker", "instruction": "work"}});
+    let tools = json!([{"module": "tool-filesystem"}, {"module": "tool-task"}]);
+    let mut many = crate::chat::plan(
+        json!([{"tool_calls": vec![task; 6]}, "Over."]),
+        json!({"tools": tools, "agents": {"worker": agent}}),
+    );
+    many["session"]["limits"] = json!({"cost_usd": "0.5"});
+    let desk = Desk::new();
+    desk.plan("plan.json", &many);
+    let ran = desk.amplifier(&["run", "--output", "json", "--plan", "plan.json", "go"]);
+    let told = ran.json();
+    let cost: f64 = told["cost_usd"].as_str().unwrap().parse().unwrap();
+    assert!((0.4..=0.9).contains(&cost), "{cost}: {}", ran.seen());
+    // Under a limit with room for all of them nothing is refused.
+    many["session"]["limits"] = json!({"cost_usd": "5"});
+    desk.plan("plan.json", &many);
+    let ran = desk.amplifier(&["run", "--output", "json", "--plan", "plan.json", "go"]);
+    assert_eq!((ran.code, &ran.json()["cost_usd"]), (0, &json!("2.46")), "{}", ran.seen());
+}

@@ -86,15 +86,83 @@ fn a_long_question_is_seen_to_its_end() {
     let desk = asking(&[call("write_file", json!({"file_path": "long.txt", "content": content}))], json!({}));
     let terminal = open(&desk, WIDE);
     terminal.types("go\r");
-    terminal.sees("v view all");
-    assert!(!terminal.screen().contains("line 99"), "{}", terminal.screen());
+    let screen = terminal.sees("v view all first");
+    assert!(screen.contains("+line 99") && !screen.contains("+line 50"), "{screen}");
     terminal.types("v\r");
-    terminal.sees("+line 99");
+    terminal.sees("y once");
     assert!(!desk.work().join("long.txt").exists());
     terminal.question();
     terminal.types("y\r");
     terminal.sees("Word 0.");
     assert_eq!(read(&desk.work().join("long.txt")), content);
+}
+
+/// Part C of issue 25: the end of a long command was behind a key, and `y` allowed it unseen.
+#[test]
+fn a_long_command_is_allowed_only_after_it_was_shown_whole() {
+    for (middle, rows) in [("echo a line\n".repeat(40), 24), (format!("echo {}", " ".repeat(3_000)), 24)] {
+        let command = format!("{middle}; touch ran-{rows}");
+        let command = command.replace("\n;", "\n");
+        let desk = asking(&[call("bash", json!({ "command": command }))], json!({}));
+        let terminal = open(&desk, (80, rows));
+        terminal.types("go\r");
+        let screen = terminal.question();
+        // Its end is seen at once.
+        assert!(
+            screen.contains("touch ran-") && screen.contains(" lines left out; `v` shows all"),
+            "{screen}"
+        );
+        terminal.types("y\r");
+        let screen = terminal.sees("not allowed yet: part of it was left out");
+        assert!(!desk.work().join(format!("ran-{rows}")).exists(), "{screen}");
+        terminal.types("v\r");
+        terminal.sees("y once");
+        terminal.types("y\r");
+        terminal.sees("Word 0.");
+        assert!(desk.work().join(format!("ran-{rows}")).exists(), "{}", terminal.screen());
+    }
+}
+
+#[test]
+fn what_is_dangerous_in_a_command_is_named_below_the_question() {
+    let command = format!("{}sudo rm x; echo done\n{}", "echo a\n".repeat(20), "echo b\n".repeat(20));
+    let desk = asking(&[call("bash", json!({ "command": command }))], json!({}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    let screen = terminal.question();
+    assert!(screen.contains("lines left out") && screen.contains("`sudo rm x`"), "{screen}");
+    terminal.types("n\r");
+    terminal.sees("Word 0.");
+}
+
+#[test]
+fn an_absurd_time_of_a_question_breaks_nothing() {
+    let desk = asking(&[call("bash", json!({"command": "true"}))], json!({"default_timeout": 1e19}));
+    let terminal = open(&desk, WIDE);
+    terminal.types("go\r");
+    let screen = terminal.question();
+    assert!(screen.contains("· in 4m 5"), "the usual time: {screen}");
+    terminal.types("y\r");
+    terminal.sees("Word 0.");
+}
+
+#[test]
+fn a_hook_that_denies_it_keeps_the_conversation_as_it_was() {
+    let gate =
+        json!({"event": "context:pre_compact", "command": "echo 'not this one' >&2; exit 2", "timeout": 60});
+    let hooks = json!([{"module": "hooks-shell", "config": {"hooks": [gate]}}]);
+    let desk = desk(json!(["First.", "A summary."]), json!({ "hooks": hooks }));
+    let terminal = open(&desk, WIDE);
+    terminal.types("hi\r");
+    terminal.sees("First.");
+    terminal.prompt();
+    terminal.types("/compact\r");
+    let screen = terminal.sees("a hook denied it");
+    assert!(screen.contains("not this one") && !screen.contains("A summary."), "{screen}");
+    terminal.prompt();
+    terminal.types("go on\r");
+    // It is the next answer of the script: no model was asked for a summary.
+    terminal.sees("A summary.");
 }
 
 #[test]
@@ -215,16 +283,20 @@ fn a_question_that_is_higher_than_the_screen_can_be_answered_on_a_small_one() {
         let terminal = open(&desk, size);
         terminal.types("go\r");
         let screen = terminal.question();
-        // It begins with what is asked, says how much is left out, and every key is seen.
+        // It begins with what is asked, says how much is left out, and every key that can be used is seen.
         assert!(screen.contains("? Run with `bash`:") && screen.contains("echo step 0 of them"), "{screen}");
-        assert!(screen.contains("more lines, `v` shows all"), "{screen}");
+        assert!(screen.contains(" lines left out; `v` shows all"), "{screen}");
+        for key in ["n no", "v view all first", "· in 4m 5"] {
+            assert!(screen.contains(key), "`{key}` in\n{screen}");
+        }
+        assert!(!screen.contains("y once") && screen.contains("exactly this call"), "{screen}");
+        terminal.types("v\r");
+        let all = |screen: &str| screen.contains("echo step 39 of them") && screen.contains("y once");
+        let screen =
+            terminal.until("its end and its keys", |screen| all(screen) && screen.ends_with(": no\n>"));
         for key in ["y once", "s session", "a always", "n no", "v view all", "· in 4m 5"] {
             assert!(screen.contains(key), "`{key}` in\n{screen}");
         }
-        assert!(screen.contains("exactly this call"), "{screen}");
-        terminal.types("v\r");
-        let all = |screen: &str| screen.contains("echo step 39 of them") && screen.contains("y once");
-        terminal.until("its end and its keys", |screen| all(screen) && screen.ends_with(": no\n>"));
         terminal.types("n\r");
         terminal.sees("you did not allow it");
     }

@@ -136,6 +136,30 @@ fn a_key_in_the_keyring_is_used_by_a_run_is_in_no_file_and_is_forgotten_when_tol
     assert_ne!(server.last_key().as_deref(), Some("key-of-the-keyring-1"), "{}", ran.seen());
 }
 
+/// Point 12 of issue 25: the old key in the file stayed, and went before the new one.
+#[test]
+fn a_key_that_moves_to_the_keyring_leaves_the_file() {
+    let desk = Desk::new();
+    let (keyring, server) = (Keyring::unlocked(&desk), Server::start(Manner::Well));
+    let url = server.url();
+    let add = ["provider", "add", "chat-completions", "--base-url", &url, "--model", "smol", "--key-stdin"];
+    let set = ["provider", "set", "chat-completions", "--key-stdin"];
+    let stored = |command: &[&str], place: &str, key: &str| {
+        let args = [command, &["--store", place]].concat();
+        let added = keyring.amplifier(&desk, &args, key.as_bytes());
+        assert_eq!(added.code, 0, "{}", added.seen());
+        let ran = keyring.amplifier(&desk, &["run", "--bundle", "minimal", "hi"], b"");
+        assert_eq!(ran.code, 0, "{}", ran.seen());
+        assert_eq!(server.last_key().as_deref(), Some(key), "{}", ran.seen());
+        let file = std::fs::read_to_string(desk.home().join("keys.env")).unwrap_or_default();
+        let listed = std::fs::read_to_string(desk.home().join("keyring.json")).unwrap_or_default();
+        (file.contains("key-"), listed.contains("CHAT_COMPLETIONS_API_KEY"))
+    };
+    assert_eq!(stored(&add, "file", "key-of-the-file-1"), (true, false));
+    assert_eq!(stored(&set, "keyring", "key-of-the-keyring-2"), (false, true));
+    assert_eq!(stored(&set, "file", "key-of-the-file-3"), (true, false));
+}
+
 #[test]
 fn without_a_keyring_the_key_is_not_stored_anywhere_and_the_cure_is_named() {
     let desk = Desk::new();

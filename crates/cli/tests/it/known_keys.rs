@@ -53,6 +53,30 @@ fn nothing_of_a_key_that_a_model_says_in_pieces_is_in_the_journal_or_the_log() {
     }
 }
 
+/// Point 9 of issue 25: what is printed of the records has no key that the journal hides, nor has any that a plan names for
+/// a tool, below other keys or behind `Bearer`.
+#[test]
+fn records_that_are_printed_hide_the_keys_that_the_journal_hides() {
+    let desk = Desk::new();
+    let said = format!("You said {KEY} and {OTHER}.");
+    let mut streams = plan(json!({"responses": [{"text": said, "chunks": 9}]}));
+    streams["session"]["orchestrator"] = json!("loop-streaming");
+    let headers = json!({"Authorization": "Bearer ${HOUSE}"});
+    streams["agents"] = json!({"a": {"tools": [{"module": "tool-mcp", "config": {
+        "servers": {"s": {"url": "http://127.0.0.1:9/", "headers": headers}}}}]}});
+    desk.plan("a.json", &streams);
+    let variables = [("OPENAI_API_KEY", KEY), ("HOUSE", OTHER)];
+    let asked = format!("my keys are {KEY} and {OTHER}!");
+    let ran = with(&desk, &variables, &["run", "--plan", "a.json", "--output", "jsonl", &asked]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let journal = read(&desk.sessions().pop().unwrap().join("events.jsonl"));
+    let records: Vec<_> = ran.stdout.lines().filter(|line| line.contains("\"seq\"")).collect();
+    for text in [&journal, &records.join("\n")] {
+        assert!(text.contains("my keys are [REDACTED] and [REDACTED]!"), "{text}");
+        assert!(!text.contains(KEY) && !text.contains(OTHER), "{text}");
+    }
+}
+
 #[test]
 fn what_is_typed_in_the_chat_is_kept_without_known_keys() {
     let desk = chat::desk(json!(["Word."]), json!({}));

@@ -148,6 +148,27 @@ fn a_key_in_a_bundle_is_told_with_its_line_and_a_kept_one_is_mended() {
     assert_eq!(holders(&desk.home()), Vec::<String>::new());
 }
 
+/// Point 8 of issue 25: a bundle that does not open left its key behind for the session that was gone back to.
+#[test]
+fn the_key_of_one_plan_never_goes_to_the_address_of_another() {
+    let (desk, server) = (Desk::new(), Server::start(Manner::Well));
+    let other = "correct-horse-battery-staple";
+    desk.plan("plan.json", &asking(&server));
+    let bundle = format!(
+        "---\nbundle: {{name: other}}\nsession:\n  orchestrator: {{module: loop-nowhere}}\n  context: {{module: context-simple}}\n\
+         providers:\n- module: provider-chat-completions\n  config: {{base_url: {}, default_model: m, api_key: {other}}}\n---\nOther.\n",
+        server.url()
+    );
+    desk.file("other.md", bundle);
+    let terminal = crate::chat::open(&desk, crate::chat::WIDE);
+    terminal.types("/bundle ./other.md\r");
+    terminal.sees("loop-nowhere");
+    terminal.prompt();
+    terminal.types("hi\r");
+    terminal.sees("Hello");
+    assert_eq!(server.last_key().as_deref(), Some(KEY));
+}
+
 #[test]
 fn a_known_key_that_somebody_says_is_not_written_down() {
     let desk = Desk::new();

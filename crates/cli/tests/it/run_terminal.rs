@@ -142,6 +142,31 @@ fn a_question_stands_alone_and_the_turn_goes_on_below_it() {
     assert!(!screen.contains("working") && desk.work().join("new.txt").exists(), "{screen}");
 }
 
+/// Part C of issue 25, for the question in plain lines.
+#[test]
+fn a_long_question_is_answered_only_after_it_was_shown_whole() {
+    let desk = Desk::new();
+    let command = format!("{}touch ran", "echo a line of many\n".repeat(60));
+    let mut asks = plan(
+        json!({"responses": [{"tool_calls": [{"name": "bash", "arguments": {"command": command}}]}, "Done."]}),
+    );
+    asks["hooks"] = json!([{"module": "hooks-approval"}]);
+    asks["tools"] = json!([{"module": "tool-bash"}]);
+    desk.plan("a.json", &asks);
+    let mut terminal = Terminal::open(&desk, &["run", "--plan", "a.json", "hi"], WIDE, TERM);
+    let screen = terminal.sees("[v] view all, before it can be allowed");
+    assert!(screen.contains("touch ran") && screen.contains("lines left out"), "{screen}");
+    assert!(!screen.contains("[y] once"), "{screen}");
+    terminal.types("y\r");
+    terminal.sees("not allowed yet: part of it was left out");
+    assert!(!desk.work().join("ran").exists());
+    terminal.types("v\r");
+    terminal.sees("[y] once");
+    terminal.types("y\r");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    assert!(desk.work().join("ran").exists(), "{}", terminal.screen());
+}
+
 #[test]
 fn a_question_shows_what_runs_to_the_letter_also_with_a_home_of_its_own() {
     let desk = Desk::new();

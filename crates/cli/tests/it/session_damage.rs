@@ -503,3 +503,24 @@ fn a_folder_in_place_of_a_file_is_to_be_moved_away() {
     }
     ok(told.desk.amplifier(&resume));
 }
+
+/// Point 19 of issue 25: without the journal the turns come from the transcript, where a message stands as it was said.
+#[test]
+fn a_look_alike_of_a_key_is_hidden_also_when_the_journal_is_gone() {
+    let desk = Desk::new();
+    desk.plan("a.json", &crate::desk::says("ok"));
+    let key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789";
+    let ran = desk.amplifier(&["run", "--plan", "a.json", &format!("use {key} for it")]);
+    assert_eq!(ran.code, 0, "{}", ran.seen());
+    let folder = desk.sessions().pop().unwrap();
+    let id = folder.file_name().unwrap().to_string_lossy().into_owned();
+    for _ in 0..2 {
+        for args in [&["session", "show", &id][..], &["session", "show", &id, "--output", "json"]] {
+            let shown = desk.amplifier(args);
+            assert!(!shown.seen().contains(key) && shown.stdout.contains("[REDACTED]"), "{}", shown.seen());
+        }
+        if folder.join("events.jsonl").exists() {
+            std::fs::remove_file(folder.join("events.jsonl")).unwrap();
+        }
+    }
+}

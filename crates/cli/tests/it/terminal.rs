@@ -175,7 +175,8 @@ impl Terminal {
 
     /// Waits until a question takes its answer: its keys stand at the end.
     pub fn question(&self) -> String {
-        self.until("a question", |screen| screen.lines().rev().take(3).any(|line| line.starts_with("y once")))
+        let has_keys = |line: &str| line.starts_with("y once") || line.starts_with("n no");
+        self.until("a question", |screen| screen.lines().rev().take(4).any(has_keys))
     }
 
     /// Waits for the end of the program; returns its exit code.

@@ -388,6 +388,17 @@ fn a_fetched_bundle_cannot_answer_the_questions_of_its_user() {
         ),
         ("web", "tools: [{module: tool-web, config: {allow_private: true}}]", "sets `allow_private`"),
         (
+            "folded",
+            "agents: {a: {content: \"---\\nmeta: {name: a}\\ntools: [{module: tool-mcp, config: {servers: {s: {command: touch, args: [mark-mcp]}}}}]\\n---\\nHi\"}}",
+            "runs `touch mark-mcp`",
+        ),
+        ("hooks", "agents: {a: {description: x, exclude_hooks: [hooks-approval]}}", "sets `exclude_hooks`"),
+        (
+            "default",
+            "tools: [{module: tool-filesystem, config: {allowed_read_paths: ['${NOT_SET:-/}']}}]",
+            "uses the path `/`",
+        ),
+        (
             "log",
             "hooks: [{module: hooks-logging, config: {output_dir: ../outside}}]",
             "uses the path `../outside`",
@@ -439,4 +450,37 @@ fn links_of_a_project_lead_no_file_of_ours_outside() {
     assert!(ran.stderr.contains("is not trusted"), "{}", ran.seen());
     let left: Vec<_> = std::fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["own.yaml"], "{}", ran.seen());
+}
+
+/// Whatever a project says about approvals: more care needs no consent, less is part of what is shown.
+#[test]
+fn a_plan_of_a_stranger_asks_for_more_care_unseen_and_for_less_only_with_consent() {
+    let shown = |config: Value| {
+        let desk = Desk::new();
+        let bundle = json!({"bundle": {"name": "b"},
+            "session": {"orchestrator": "loop-basic", "context": "context-simple"},
+            "hooks": [{"module": "hooks-approval", "config": config}]});
+        desk.file("b/bundle.md", format!("---\n{bundle}\n---\nHi.\n"));
+        desk.file(".amplifier/settings.yaml", "bundle: {active: ./b}\n");
+        let trusted = with_key(&desk, &["trust"]);
+        assert_eq!(trusted.code, 0, "{}", trusted.seen());
+        trusted.stdout.contains("hooks-approval")
+    };
+    for looser in [
+        json!({"defaults": {"executes": "allow"}}),
+        json!({"defaults": {"writes": "ask", "network": "allow"}}),
+        json!({"tools": {"bash": {"require_approval": false}}}),
+        json!({"rules": [{"path": "secrets/*", "action": "deny"}, {"tool": "*", "action": "allow"}]}),
+        json!({"policy_driven_only": true}),
+        json!({"remember": "always", "remember_file": "/elsewhere/grants.json"}),
+    ] {
+        assert!(shown(looser.clone()), "{looser}");
+    }
+    for tighter in [
+        json!({"rules": [{"path": "secrets/*", "action": "deny"}]}),
+        json!({"defaults": {"reads": "ask", "network": "deny"}, "tools": {"echo": {"require_approval": true}}}),
+        json!({"remember": "once", "policy_driven_only": false}),
+    ] {
+        assert!(!shown(tighter.clone()), "{tighter}");
+    }
 }

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 /// Puts a question to a person.
 ///
-/// The kernel asks one question at a time, joins equal questions, keeps the time itself, and takes everything but
-/// `Allow`, `Allow once` and `Allow always` for a no.
+/// The kernel asks one question at a time, joins equal questions, keeps the time itself, and takes everything that was
+/// not offered for a no. What an answer means is the decision of its option, never its words.
 #[async_trait]
 pub trait ApprovalSystem: Send + Sync {
-    /// Returns the option that was chosen, as it was offered.
+    /// Returns the text of the option that was chosen, as it was offered.
     async fn request_approval(&self, question: Question) -> Result<String, ApprovalError>;
 }
 

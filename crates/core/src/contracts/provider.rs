@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::tool::Pulse;
 use crate::cancel::CancelToken;
+use crate::ledger::CallBound;
 
 /// A door to a model service.
 ///
@@ -30,6 +31,12 @@ pub trait Provider: Send + Sync {
     /// Answers one request. When `cx.deltas` is open the answer is also sent piece by piece as it forms; the returned
     /// answer is whole either way.
     async fn complete(&self, request: ChatRequest, cx: &ProviderCx) -> Result<ChatResponse, LlmError>;
+
+    /// The most that answering this request may take, where that is known before: never less than it will take. Under a
+    /// limit of tokens or money, calls without it run one after the other.
+    fn bound(&self, _request: &ChatRequest) -> CallBound {
+        CallBound::default()
+    }
 
     /// The calls of an answer, in order.
     fn parse_tool_calls(&self, response: &ChatResponse) -> Vec<ToolCall>;

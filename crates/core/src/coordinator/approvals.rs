@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use amplifier_protocol::event::{ApprovalDenied, ApprovalGranted, ApprovalRequired};
-use amplifier_protocol::hook::{ApprovalDefault, AskedCall, DEFAULT_APPROVAL_TIMEOUT, Question};
+use amplifier_protocol::hook::{ApprovalDecision, ApprovalDefault, AskedCall, Question};
 use amplifier_protocol::text::shorten;
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
@@ -25,7 +24,7 @@ pub(super) struct Desk {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Verdict {
-    Granted { answer: String },
+    Granted { answer: String, decision: ApprovalDecision },
     Denied { reason: String },
 }
 
@@ -68,7 +67,8 @@ impl Coordinator {
         let desk = &self.0.desk;
         loop {
             if lock(&desk.always).contains(&key) {
-                return Verdict::Granted { answer: "Allow always".to_owned() };
+                let answer = "allowed always before".to_owned();
+                return Verdict::Granted { answer, decision: ApprovalDecision::AllowAlways };
             }
             let (sender, joined) = {
                 let mut open = lock(&desk.open);
@@ -94,8 +94,7 @@ impl Coordinator {
             };
             let taken_off = OpenQuestion { desk, key: &key };
             let verdict = self.put(question).await;
-            if matches!(&verdict, Verdict::Granted { answer } if answer.eq_ignore_ascii_case("allow always"))
-            {
+            if matches!(&verdict, Verdict::Granted { decision: ApprovalDecision::AllowAlways, .. }) {
                 lock(&desk.always).insert(key.clone());
             }
             sender.send_replace(Some(verdict.clone()));
@@ -117,8 +116,8 @@ impl Coordinator {
             verdict = self.answer(question) => verdict,
         };
         match verdict.clone() {
-            Verdict::Granted { answer: reason } => {
-                self.report(ApprovalGranted { tool_name, reason, action }).await;
+            Verdict::Granted { answer: reason, decision } => {
+                self.report(ApprovalGranted { tool_name, reason, decision: Some(decision), action }).await;
             }
             Verdict::Denied { reason } => self.report(ApprovalDenied { tool_name, reason, action }).await,
         }
@@ -132,16 +131,15 @@ impl Coordinator {
         let Some(approval) = self.approval_system() else {
             return Verdict::denied("No approval system available");
         };
-        let patience = Some(question.timeout).filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-        let patience = Duration::try_from_secs_f64(patience.unwrap_or(DEFAULT_APPROVAL_TIMEOUT));
-        let patience = patience.unwrap_or(Duration::from_secs(300));
+        let patience = question.patience();
         let asked = approval.request_approval(question.clone());
         let answer = match self.wait_for("approval", "approval.request", patience, asked).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(ApprovalError::Timeout)) | Err(crate::watch::Fault::Late { .. }) => {
                 return match question.default {
                     ApprovalDefault::Allow => {
-                        Verdict::Granted { answer: "Approval timeout - allowed by default".to_owned() }
+                        let answer = "Approval timeout - allowed by default".to_owned();
+                        Verdict::Granted { answer, decision: ApprovalDecision::AllowOnce }
                     }
                     ApprovalDefault::Deny => Verdict::denied("Approval timeout - denied by default"),
                 };
@@ -149,11 +147,11 @@ impl Coordinator {
             Ok(Err(error)) => return Verdict::denied(&format!("no approval: {error}")),
             Err(fault) => return Verdict::denied(&format!("no approval: the approval system {fault}")),
         };
-        let grants = ["allow", "allow once", "allow always"];
-        if grants.iter().any(|grant| answer.eq_ignore_ascii_case(grant)) {
-            Verdict::Granted { answer }
-        } else {
-            Verdict::denied(&format!("User denied: {}", shorten(&question.prompt, 200)))
+        match question.decision(&answer) {
+            ApprovalDecision::Deny => {
+                Verdict::denied(&format!("User denied: {}", shorten(&question.prompt, 200)))
+            }
+            decision => Verdict::Granted { answer, decision },
         }
     }
 }

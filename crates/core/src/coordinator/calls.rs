@@ -20,11 +20,11 @@ use tokio::task::JoinHandle;
 
 use super::Coordinator;
 use crate::cancel::{CancelLevel, CancelToken};
-use crate::contracts::{DeltaSink, ProviderCx, Pulse, ToolCx, TurnError};
+use crate::contracts::{DeltaSink, Provider, ProviderCx, Pulse, ToolCx, TurnError};
 use crate::error::panic_text;
 use crate::estimate::estimate_tokens;
 use crate::journal::JournalError;
-use crate::ledger::{Admission, LimitReached, Reservation};
+use crate::ledger::{Admission, CallBound, LimitReached, Reservation};
 use crate::loader::near_misses;
 use crate::sync::lock;
 
@@ -176,12 +176,7 @@ impl Coordinator {
             return Err(CallError::Cancelled);
         }
         let owner = mounted.owner.as_str();
-        let expected = self.expected_spend(&request);
-        let reserved = match self.ledger().admit(owner, expected)? {
-            Admission::Now(reserved) => reserved,
-            // Boxed: seldom needed, and every call would carry its size.
-            Admission::Later(limit) => Box::pin(self.wait_for_room(owner, expected, limit)).await?,
-        };
+        let reserved = self.admit_call(owner, &*mounted.item, &request).await?;
         let request_id = format!("{}-{}", self.session_id(), self.next_number());
         let effect = EffectClass::Idempotent;
         let announced = self.announce(&request_id, owner, "provider.complete", effect, || Value::Null).await;
@@ -239,20 +234,36 @@ impl Coordinator {
         });
     }
 
+    /// Holds back what a model call may take, as soon as there is room for it.
+    async fn admit_call(
+        &self,
+        owner: &str,
+        provider: &dyn Provider,
+        request: &ChatRequest,
+    ) -> Result<Reservation, CallError> {
+        let expected = self.expected_spend(request);
+        let is_limited = self.ledger().limits(Unit::Tokens) || self.ledger().limits(Unit::CostNanos);
+        let bound = if is_limited { provider.bound(request) } else { CallBound::default() };
+        match self.ledger().admit(owner, expected, bound)? {
+            Admission::Now(reserved) => Ok(reserved),
+            // Boxed: seldom needed, and every call would carry its size.
+            Admission::Later(_) => Box::pin(self.wait_for_room(owner, expected, bound)).await,
+        }
+    }
+
     /// Waits while other calls of the tree run that could pass a limit together with this one.
     async fn wait_for_room(
         &self,
         owner: &str,
         expected: Amounts,
-        limit: LimitReached,
+        bound: CallBound,
     ) -> Result<Reservation, CallError> {
+        // Whoever is waited for has met its own deadline by then, unless it waits for this call.
         let patience = self.deadlines().provider;
         tokio::select! {
             biased;
             () = self.cancel().cancelled(CancelLevel::Graceful) => Err(CallError::Cancelled),
-            admitted = self.ledger().admit_later(owner, expected) => Ok(admitted?),
-            // Whoever is waited for has met its own deadline by now, unless it waits for this call.
-            () = tokio::time::sleep(patience) => Err(CallError::Limit(limit)),
+            admitted = self.ledger().admit_later(owner, expected, bound, patience) => Ok(admitted?),
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use amplifier_protocol::event::{
     CallStalled, Event, HookDenied, HookFailed, PolicyViolation, UserNotification,
 };
-use amplifier_protocol::hook::{AskedCall, HookAction, HookResult, Injection};
-use amplifier_protocol::ids::EventName;
+use amplifier_protocol::hook::{AskedCall, AskedModule, HookAction, HookResult, Injection};
+use amplifier_protocol::ids::{EventName, ModuleId};
 use amplifier_protocol::record::RecordBody;
 use amplifier_protocol::tool::Effects;
 use serde_json::{Map, Value};
@@ -290,8 +290,23 @@ impl Coordinator {
     fn asked_call(&self, data: &Map<String, Value>) -> Option<AskedCall> {
         let tool_name = data.get("tool_name").and_then(Value::as_str)?.to_owned();
         let tool_input = data.get("tool_input").cloned().unwrap_or_default();
-        let effects = self.tool(&tool_name).map_or(Effects::UNKNOWN, |tool| tool.effects());
-        Some(AskedCall { tool_name, tool_input, effects })
+        let mounted = self.mounted_tool(&tool_name);
+        let effects = mounted.as_ref().map_or(Effects::UNKNOWN, |mounted| mounted.effects);
+        let module = mounted.map(|mounted| Box::new(self.configured(mounted.tool.owner)));
+        Some(AskedCall { tool_name, tool_input, effects, module })
+    }
+
+    /// A tool's module with what the plan says about it.
+    fn configured(&self, id: ModuleId) -> AskedModule {
+        let spec = self.plan().tools.iter().find(|spec| spec.module == id);
+        let (source, config) =
+            spec.map(|spec| (spec.source.clone(), spec.config.clone())).unwrap_or_default();
+        AskedModule { id, source, config }
+    }
+
+    /// The module that a mounted tool is of, with what the plan says about it.
+    pub fn tool_module(&self, name: &str) -> Option<AskedModule> {
+        Some(self.configured(self.mounted_tool(name)?.tool.owner))
     }
 
     /// Tells hooks and journal about something the kernel saw. Only messages of the answers have an effect, so a report
@@ -319,7 +334,7 @@ impl Coordinator {
     }
 
     /// Runs a future as deep inside handlers as the caller is, in whatever task: events it causes are counted on.
-    pub(super) fn at_this_depth<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    pub fn at_this_depth<F: Future>(future: F) -> impl Future<Output = F::Output> {
         DEPTH.scope(DEPTH.try_with(|depth| *depth).unwrap_or(0), future)
     }
 

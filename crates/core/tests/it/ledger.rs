@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amplifier_core::contracts::{DeltaSink, TurnError};
-use amplifier_core::ledger::{Admission, Ledger, Reservation};
+use amplifier_core::ledger::{Admission, CallBound, Ledger, Reservation};
 use amplifier_core::session::{ExecuteError, OpenFault};
 use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::spend::{Amounts, Limits, Unit};
@@ -404,7 +404,17 @@ fn begin(
     cost: u64,
     running: &mut Vec<Running>,
 ) -> Result<bool, amplifier_core::ledger::LimitReached> {
-    match ledger.admit("p", Amounts { steps: 1, ..Amounts::default() })? {
+    begin_bounded(ledger, cost, CallBound::default(), running)
+}
+
+/// The same for a call whose provider knows the most that it may cost.
+fn begin_bounded(
+    ledger: &Ledger,
+    cost: u64,
+    bound: CallBound,
+    running: &mut Vec<Running>,
+) -> Result<bool, amplifier_core::ledger::LimitReached> {
+    match ledger.admit("p", Amounts { steps: 1, ..Amounts::default() }, bound)? {
         Admission::Now(held) => {
             running.push((held, cost));
             Ok(true)
@@ -420,12 +430,12 @@ fn dollars(nanos: u64) -> Limits {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
     /// Calls reserve nothing of what they will cost, run side by side in a parent and its children, and settle in any
-    /// order. Each session has calls of a size of its own, up to eight times that of another.
+    /// order. Each costs something else, however little the one before it did; of some the most is known.
     #[test]
     fn calls_that_cost_more_than_they_reserved_pass_a_limit_by_one_call_at_most_although_they_run_side_by_side(
         limit in 1..400u64,
         sizes in prop::collection::vec(1..=8u64, 1..5),
-        steps in prop::collection::vec((any::<usize>(), 0..=1u64, any::<bool>()), 1..120),
+        steps in prop::collection::vec((any::<usize>(), 0..=90u64, any::<bool>(), any::<bool>()), 1..120),
     ) {
         let parent = root(dollars(limit));
         let mut sessions = vec![parent.clone()];
@@ -434,7 +444,7 @@ proptest! {
         }
         let (mut running, mut largest) = (Vec::<(usize, Running)>::new(), 0);
         let mut last = vec![0; sizes.len()];
-        for (which, grown, ends) in steps {
+        for (which, grown, ends, is_bounded) in steps {
             if ends && !running.is_empty() {
                 let at = which % running.len();
                 let (session, (held, cost)) = running.swap_remove(at);
@@ -446,7 +456,10 @@ proptest! {
                 let spent = parent.statement().total.cost_nanos;
                 let fits = spent + last[at].max(1) <= limit;
                 let mut begun = Vec::new();
-                match begin(&sessions[at], sizes[at] * (1 + grown), &mut begun) {
+                let cost = sizes[at] * (1 + grown);
+                let most = is_bounded.then(|| Usd::from_nanos(cost + grown / 3));
+                let bound = CallBound { cost: most, tokens: None };
+                match begin_bounded(&sessions[at], cost, bound, &mut begun) {
                     Ok(now) => prop_assert!(fits && (now || !idle), "who is alone need not wait"),
                     Err(_) => prop_assert!(!fits, "refused although there is room for another like the last"),
                 }
@@ -465,7 +478,7 @@ async fn a_call_that_must_wait_begins_when_another_has_ended_and_a_used_up_limit
     assert!(begin(&ledger, 40, &mut running).unwrap(), "nothing is known yet: alone");
     assert!(!begin(&ledger, 40, &mut running).unwrap(), "nothing is known yet: not two");
     let asked = Amounts { steps: 1, ..Amounts::default() };
-    let waits = ledger.admit_later("p", asked);
+    let waits = ledger.admit_later("p", asked, CallBound::default(), Duration::from_secs(9));
     let ends = async {
         settle().await;
         let (held, cost) = running.pop().unwrap();
@@ -473,7 +486,11 @@ async fn a_call_that_must_wait_begins_when_another_has_ended_and_a_used_up_limit
     };
     let (admitted, ()) = tokio::join!(waits, ends);
     admitted.unwrap().settle(Amounts { steps: 1, cost_nanos: 80, ..Amounts::default() });
-    let refused = ledger.admit_later("p", asked).await.map(drop).unwrap_err();
+    let refused = ledger
+        .admit_later("p", asked, CallBound::default(), Duration::from_secs(9))
+        .await
+        .map(drop)
+        .unwrap_err();
     assert_eq!((refused.unit, refused.used), (Unit::CostNanos, 120), "one call over, not more");
 }
 
@@ -483,11 +500,38 @@ fn a_call_is_refused_when_another_like_the_last_would_pass_the_limit() {
     let one = Amounts { steps: 1, ..Amounts::default() };
     // The first may fill a cache and cost more than all others: it is the last that counts.
     for cost in [40, 10, 16, 20] {
-        let Admission::Now(held) = ledger.admit("p", one).unwrap() else { panic!("it is alone") };
+        let Admission::Now(held) = ledger.admit("p", one, CallBound::default()).unwrap() else {
+            panic!("it is alone")
+        };
         held.settle(Amounts { cost_nanos: cost, ..one });
     }
-    let refused = ledger.admit("p", one).map(drop).unwrap_err();
+    let refused = ledger.admit("p", one, CallBound::default()).map(drop).unwrap_err();
     assert_eq!((refused.unit, refused.used, refused.asked), (Unit::CostNanos, 86, 20));
+}
+
+/// Children whose first calls are cheap and whose second ones are not: what was cheap is no bound for the next.
+#[test]
+fn cheap_calls_before_are_no_reason_to_run_dear_ones_side_by_side() {
+    let parent = root(dollars(100));
+    let children: Vec<_> =
+        (0..6).map(|n| parent.child(format!("c{n}").parse().unwrap(), Limits::default()).unwrap()).collect();
+    let mut running = Vec::new();
+    for child in &children {
+        assert!(begin(child, 1, &mut running).unwrap());
+        let (held, cost) = running.pop().unwrap();
+        held.settle(Amounts { steps: 1, cost_nanos: cost, tokens: 1, ..Amounts::default() });
+    }
+    for child in &children {
+        begin(child, 80, &mut running).unwrap();
+    }
+    assert_eq!(running.len(), 1, "the others wait until it has ended");
+    drop(running);
+    let bound = |most: u64| CallBound { cost: Some(Usd::from_nanos(most)), tokens: None };
+    let mut running = Vec::new();
+    for child in &children {
+        begin_bounded(child, 20, bound(30), &mut running).unwrap();
+    }
+    assert_eq!(running.len(), 3, "as many as fit into what is left, 94, run side by side");
 }
 
 /// Five children, each of which makes two calls of ten cents at once with the others, under a limit of 35 cents.

@@ -14,14 +14,17 @@ use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_core::redact::redact_text;
 use amplifier_protocol::event::{ApprovalGranted, ToolPre};
-use amplifier_protocol::hook::{ApprovalDefault, HookAction, HookResult, MessageLevel, Question};
+use amplifier_protocol::hook::{
+    ApprovalDecision, ApprovalDefault, ApprovalOption, DEFAULT_APPROVAL_TIMEOUT, HookAction, HookResult,
+    LONGEST_APPROVAL_TIMEOUT, MessageLevel, Question,
+};
 use amplifier_protocol::ids::ModuleId;
 use amplifier_protocol::module_info::{ModuleInfo, ModuleKind};
 use amplifier_protocol::tool::Effects;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 mod command;
 mod memory;
@@ -30,12 +33,10 @@ mod rules;
 
 use self::memory::{Expected, Grant, Memory};
 use self::rules::{Action, Call, Defaults, Rule};
-use super::place;
+use super::{call_paths, place};
 use crate::table::BuiltIn;
 use crate::workspace;
 
-/// How long a question waits unless the plan says otherwise, in seconds.
-const PATIENCE: f64 = 300.0;
 /// Under this name the application takes out the keys that it knows.
 const KEYS_CAPABILITY: &str = "secrets.hide";
 
@@ -135,23 +136,21 @@ impl Gate {
         let Some(file) = &self.remember_file else { return false };
         let base = call.base.unwrap_or(Path::new(""));
         let file = place::real_path(file);
-        call.effects.writes && call.paths().any(|path| place::real_path(&base.join(path)) == file)
+        call.effects.writes && call.paths.iter().any(|path| place::real_path(&base.join(path)) == file)
     }
 
     fn ask(&self, call: &Call<'_>) -> HookResult {
         let offers_always = self.config.remember != Remember::Once;
-        let options: &[&str] =
-            if offers_always { &["Allow once", "Allow always", "Deny"] } else { &["Allow", "Deny"] };
+        let options = if offers_always { ApprovalOption::usual() } else { ApprovalOption::once() };
         let mut prompt = question::prompt(call);
         if offers_always {
             prompt.push_str(&question::scope(call));
             self.memory.expect(prompt.clone(), Expected::of(call));
         }
-        let timeout = self.config.default_timeout.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
         HookAction::AskUser(Question {
             prompt,
-            options: options.iter().map(|option| (*option).to_owned()).collect(),
-            timeout: timeout.unwrap_or(PATIENCE),
+            options,
+            timeout: self.config.default_timeout.unwrap_or(DEFAULT_APPROVAL_TIMEOUT),
             default: ApprovalDefault::Deny,
             call: None,
         })
@@ -160,6 +159,39 @@ impl Gate {
 }
 
 impl Gate {
+    /// What relative paths of a tool are relative to: its own `working_dir`, else the session's.
+    fn base(&self, tool: &str) -> Option<PathBuf> {
+        let of_session = place::working_dir(&self.coordinator);
+        let module = self.coordinator.tool_module(tool);
+        let own = module.as_ref().and_then(|module| module.config.get("working_dir")?.as_str());
+        match (of_session, own) {
+            (Some(session), Some(own)) => Some(session.join(own)),
+            (session, own) => session.or(own.map(PathBuf::from)),
+        }
+    }
+
+    /// The paths that a call names, with `~` and mentions as tools read them.
+    async fn paths(&self, call: &ToolPre) -> Vec<String> {
+        let mut paths = Vec::new();
+        for path in call_paths::named(&call.tool_name, &call.tool_input) {
+            let home = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+            let read = match home {
+                Some(rest) => {
+                    let home = self.coordinator.capability_text("user.home_dir");
+                    home.map(|home| Path::new(&home).join(rest.trim_start_matches('/')).display().to_string())
+                }
+                None if path.starts_with('@') => {
+                    let mention = json!({ "mention": path });
+                    let answer = self.coordinator.call_capability("mention_resolver", mention).await;
+                    answer.ok().and_then(|path| path.as_str().map(str::to_owned))
+                }
+                None => None,
+            };
+            paths.push(read.unwrap_or_else(|| path.to_owned()));
+        }
+        paths
+    }
+
     /// Remembers a grant, in the session at once and in the file before this returns.
     async fn remember(&self, meant: Expected) -> Result<(), String> {
         self.memory.learn(&meant.grant);
@@ -190,10 +222,14 @@ impl HookHandler for Gate {
         let tool = self.coordinator.tool(&call.tool_name);
         // A tool nobody mounted is taken for one that could do anything: the gate does not guess who will run it.
         let effects = tool.map_or(Effects::UNKNOWN, |tool| tool.effects());
-        let base = place::working_dir(&self.coordinator);
-        let call = Call { tool: &call.tool_name, input: &call.tool_input, effects, base: base.as_deref() };
+        let base = self.base(&call.tool_name);
+        let paths = self.paths(&call).await;
+        let base = base.as_deref();
+        let call = Call { tool: &call.tool_name, input: &call.tool_input, effects, base, paths };
         Ok(match self.judge(&call) {
             Action::Allow => HookResult::proceed(),
+            // What cannot be shown whole cannot be agreed to.
+            Action::Ask if question::is_too_long(&call) => HookResult::deny(question::too_long(&call)),
             Action::Ask => self.ask(&call),
             Action::Deny => HookResult::deny(question::refusal(&call)),
         })
@@ -211,7 +247,7 @@ impl HookHandler for Listener {
         else {
             return Ok(HookResult::proceed());
         };
-        if !granted.reason.eq_ignore_ascii_case("allow always") {
+        if granted.decision != Some(ApprovalDecision::AllowAlways) {
             return Ok(HookResult::proceed());
         }
         match self.0.remember(meant).await {
@@ -241,6 +277,13 @@ impl Module for Approval {
         let config: Config = cx.read_config(config)?;
         if config.default_action.as_deref().is_some_and(|action| action != "deny") {
             cx.warn("`default_action` other than `deny` is ignored: a question nobody answers is a no");
+        }
+        let is_time = |seconds: f64| seconds > 0.0 && seconds <= LONGEST_APPROVAL_TIMEOUT;
+        if let Some(seconds) = config.default_timeout.filter(|seconds| !is_time(*seconds)) {
+            cx.warn(format!(
+                "`default_timeout` must be more than 0 and at most {LONGEST_APPROVAL_TIMEOUT} seconds, not {seconds}; \
+                 questions wait {DEFAULT_APPROVAL_TIMEOUT} seconds"
+            ));
         }
         let remember_file = match (&config.remember_file, config.remember) {
             (Some(file), Remember::Always) => Some(place::resolve(file, cx)?),
@@ -275,6 +318,7 @@ impl BuiltIn for Approval {
         self.about("Allows, asks about or denies tool calls by rules, declared effects and parsed commands.")
             .config::<Config>()
             .uses(KEYS_CAPABILITY)
+            .uses("mention_resolver")
             .uses("session.working_dir")
             .uses("user.home_dir")
             .uses(workspace::CAPABILITY)

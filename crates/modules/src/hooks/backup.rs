@@ -1,6 +1,6 @@
 //! `hooks-backup`: keeps what files held before a tool changed them, and what was said before it is shortened.
 //!
-//! `backup/store.rs` keeps and restores files, `backup/paths.rs` finds the paths of a call, `backup/transcript.rs` writes
+//! `backup/store.rs` keeps and restores files, `call_paths.rs` finds the paths of a call, `backup/transcript.rs` writes
 //! conversations. Only files inside the working folder (or `allowed_paths`) are copied: a copy of what the model may not
 //! read must not land where it may.
 
@@ -24,7 +24,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-mod paths;
 mod restore;
 mod store;
 mod transcript;
@@ -33,7 +32,7 @@ pub use self::restore::{RestoreError, Restored};
 pub use self::store::{About, BackupError, Backups, Entry, Kept, Limits};
 
 use self::transcript::Messages;
-use super::place;
+use super::{call_paths, place};
 use crate::table::BuiltIn;
 use crate::workspace;
 
@@ -118,7 +117,11 @@ impl Keeper {
     async fn keep_files(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
         let call: ToolPre = event.read().map_err(|error| HookFailure::new(error.to_string()))?;
         let writes = self.coordinator.tool(&call.tool_name).is_some_and(|tool| tool.effects().writes);
-        let paths = if writes { paths::of(&call.tool_input, &self.base) } else { Vec::new() };
+        let paths = if writes {
+            call_paths::absolute(&call.tool_name, &call.tool_input, &self.base)
+        } else {
+            Vec::new()
+        };
         if paths.is_empty() {
             return Ok(HookResult::proceed());
         }

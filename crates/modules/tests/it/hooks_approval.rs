@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
-use amplifier_protocol::hook::HookResult;
+use amplifier_protocol::hook::{ApprovalOption, HookResult};
 use amplifier_protocol::tool::{EffectClass, Effects, ToolCall};
 use amplifier_testing::{
     MockTool, ScriptedApproval, ScriptedProvider, Step, TestSession, TestSessionBuilder,
@@ -116,7 +116,7 @@ async fn deny_beats_ask_and_ask_beats_allow() {
     assert_eq!(approval.questions().len(), 1);
     verdict(&session, "write_file", json!({"file_path": "src/../a"})).await;
     assert_eq!(approval.questions().len(), 2, "a path that climbs fits no permission");
-    assert_eq!(approval.questions()[0].options, ["Allow", "Deny"]);
+    assert_eq!(approval.questions()[0].options, ApprovalOption::once());
     assert_eq!(session.recorder().count("approval:required"), 2);
 }
 
@@ -134,6 +134,45 @@ async fn a_link_does_not_widen_a_permission_or_slip_past_a_prohibition() {
         assert!(verdict(&session, "write_file", json!({"file_path": path})).await.is_some(), "{path}");
     }
     assert_eq!(session.recorder().count("approval:required"), 0);
+}
+
+#[tokio::test]
+async fn a_prohibition_of_a_path_holds_for_every_tool_that_names_it() {
+    let desk = Desk::new();
+    let rules = json!([{"path": "secrets/*", "action": "deny"}, {"path": "src/*", "action": "allow"}]);
+    let approval = Arc::new(ScriptedApproval::allowing());
+    let session = gated(&desk, json!({"rules": rules, "remember": "once"}), Some(approval.clone())).await;
+    let patch = |lines: &str| json!({"patch": format!("*** Begin Patch\n{lines}\n*** End Patch")});
+    let update = |path: &str| patch(&format!("*** Update File: {path}\n@@\n-a\n+b"));
+    let refused = [
+        ("apply_patch", update("secrets/a")),
+        ("apply_patch", patch("*** Update File: src/a\n*** Move to: secrets/a\n@@\n-a\n+b")),
+        ("apply_patch", patch("*** Add File:secrets/a\n+x")),
+        ("apply_patch", json!({"type": "delete_file", "path": "src/../secrets/a"})),
+        ("web_fetch", json!({"url": "https://h/x", "save_to_file": "secrets/a"})),
+        ("write", json!({"items": [{"outputPath": "./secrets/a"}]})),
+    ];
+    for (tool, input) in refused {
+        let told = verdict(&session, tool, input.clone()).await.unwrap_or_default();
+        assert!(told.contains("refused by a rule"), "{tool} {input}: {told}");
+    }
+    assert_eq!(approval.questions().len(), 0);
+    assert_eq!(verdict(&session, "apply_patch", update("src/a")).await, None);
+    assert_eq!(approval.questions().len(), 0, "what is allowed is not asked about");
+    let both = patch("*** Update File: src/a\n@@\n-a\n+b\n*** Delete File: b");
+    assert_eq!(verdict(&session, "apply_patch", both).await, None);
+    assert_eq!(approval.questions().len(), 1, "one path of two is no permission");
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_shown_whole_is_refused() {
+    let desk = Desk::new();
+    let approval = Arc::new(ScriptedApproval::allowing());
+    let session = gated(&desk, json!({}), Some(approval.clone())).await;
+    let long = |many: usize| run(&format!("rm {}", "x".repeat(many)));
+    let refused = verdict(&session, "bash", long(40_000)).await.unwrap();
+    assert!(refused.contains("too long to be shown"), "{refused}");
+    assert_eq!((verdict(&session, "bash", long(20_000)).await, approval.questions().len()), (None, 1));
 }
 
 #[tokio::test]

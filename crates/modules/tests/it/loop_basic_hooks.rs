@@ -1,11 +1,17 @@
 //! `loop-basic`: what hooks may do to a turn.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use amplifier_protocol::event::{OrchestratorComplete, TurnStatus};
+use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
+use amplifier_core::hooks::HookSpec;
+use amplifier_core::session::Session;
+use amplifier_protocol::event::{OrchestratorComplete, ToolPre, TurnStatus};
 use amplifier_protocol::hook::HookResult;
 use amplifier_protocol::message::Role;
+use amplifier_protocol::tool::ToolCall;
 use amplifier_testing::{MockTool, ScriptedProvider, Step, TestSession};
+use async_trait::async_trait;
 use serde_json::json;
 
 use crate::kit::{call, lines, looping, object, on, passing, stored};
@@ -61,6 +67,49 @@ async fn a_denied_tool_is_not_run_and_tells_the_model_why() {
     session.execute("go").await.unwrap();
     assert_eq!(lines(&stored(&session).await)[2], "tool: Denied by hook: no");
     assert_eq!((tool.call_count(), session.recorder().count("tool:post")), (0, 0));
+}
+
+/// Runs a turn from inside a handler, and answers every announced call by announcing it again.
+#[derive(Default)]
+struct Again {
+    session: OnceLock<Session>,
+    heard: AtomicUsize,
+}
+
+#[async_trait]
+impl HookHandler for Again {
+    async fn handle(&self, event: &HookEvent) -> Result<HookResult, HookFailure> {
+        let session = self.session.get().unwrap();
+        match event.read::<ToolPre>() {
+            Ok(again) => {
+                self.heard.fetch_add(1, Ordering::SeqCst);
+                session.coordinator().emit(again).await;
+            }
+            Err(_) => drop(session.execute("go").await),
+        }
+        Ok(HookResult::proceed())
+    }
+}
+
+/// Point 14 of issue 25: calls side by side are as deep as what caused them.
+#[tokio::test]
+async fn calls_side_by_side_do_not_begin_the_recursion_limit_anew() {
+    let heard = async |calls: Vec<ToolCall>| {
+        let model = ScriptedProvider::new([Step::call(calls), "done".into()]);
+        let again = Arc::new(Again::default());
+        let mut builder =
+            looping(json!({})).await.provider(Arc::new(model)).tool(Arc::new(MockTool::new("t")));
+        for event in ["tool:pre", "x:go"] {
+            builder = builder.hook(HookSpec::new(event.parse().unwrap(), event), again.clone());
+        }
+        let session = builder.open().await.unwrap();
+        assert!(again.session.set((*session).clone()).is_ok());
+        session.coordinator().emit_named("x:go".parse().unwrap(), object(json!({}))).await;
+        again.heard.load(Ordering::SeqCst)
+    };
+    let one = heard(vec![call("a", "t")]).await;
+    assert!(one > 1, "{one}");
+    assert_eq!(heard(vec![call("a", "t"), call("b", "t")]).await, 2 * one);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Event, HOOK, KERNEL, LOOP};
+use crate::hook::ApprovalDecision;
 
 /// A prompt was given. Hooks may deny the turn here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -241,6 +242,9 @@ pub struct ApprovalGranted {
     pub tool_name: Option<String>,
     /// The answer.
     pub reason: String,
+    /// What it means; nothing in journals of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<ApprovalDecision>,
     /// The question, which tells apart answers about the same tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_core::contracts::ApprovalSystem;
-use amplifier_protocol::hook::Question;
+use amplifier_protocol::hook::{ApprovalOption, Question};
 use tokio::task::JoinSet;
 
 use super::report::{Report, Seen, Suite, ensure};
@@ -45,7 +45,7 @@ pub async fn approval(make: impl AsyncFn() -> Arc<dyn ApprovalSystem>) -> Report
 }
 
 async fn asked(approval: &dyn ApprovalSystem, options: &[&str]) -> Seen {
-    let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
+    let options: Vec<_> = options.iter().copied().map(ApprovalOption::from).collect();
     let question = Question {
         prompt: "May it?".to_owned(),
         options: options.clone(),
@@ -53,7 +53,9 @@ async fn asked(approval: &dyn ApprovalSystem, options: &[&str]) -> Seen {
         ..Question::default()
     };
     match approval.request_approval(question).await {
-        Ok(answer) => ensure(options.contains(&answer), || format!("`{answer}` was not on offer")),
+        Ok(answer) => ensure(options.iter().any(|option| option.text == answer), || {
+            format!("`{answer}` was not on offer")
+        }),
         Err(error) => ensure(!error.to_string().is_empty(), || "an error without a message".to_owned()),
     }
 }

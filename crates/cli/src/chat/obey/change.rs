@@ -135,7 +135,7 @@ impl Chat {
     pub(super) fn allow(&mut self, argument: &str) {
         match argument {
             "" => self.allowed(),
-            "forget" => match self.seat.grants().forget(self.seat.folder()) {
+            "forget" => match self.seat.grants().forget(self.seat.approvals().folder()) {
                 Ok(()) => {
                     self.seat.approvals().forget_session();
                     self.done("what was allowed in this folder and in this session is forgotten: it is asked about again");
@@ -152,7 +152,8 @@ impl Chat {
                         format!("`{tool}` runs programs: answer its questions with `s` or `a`, one by one");
                     return self.refuse(&told);
                 }
-                self.seat.approvals().allow_in_session(Grant { tool: tool.to_owned(), input: None });
+                let grant = Grant { tool: tool.to_owned(), input: None, module: None };
+                self.seat.approvals().allow_in_session(grant);
                 self.done(&format!("`{tool}` is not asked about in this session; `/allow forget` ends that"));
             }
         }
@@ -164,7 +165,7 @@ impl Chat {
             let what = literal(grant.input.as_ref().map_or("every call", |input| &input.shown));
             (grant.tool.clone(), format!("{what} ({long})"))
         };
-        let mut rows = match self.seat.grants().list(self.seat.folder()) {
+        let mut rows = match self.seat.grants().list(self.seat.approvals().folder()) {
             Ok(grants) => grants.iter().map(|grant| row(grant, "always, in this folder")).collect(),
             Err(error) => {
                 self.fault(&error, None);

@@ -315,7 +315,8 @@ fn write(keys: &Keys, variable: &str, value: &str, place: Option<KeyPlace>) -> R
             }
         },
     };
-    keys.store(variable, value, place)?;
+    let problem = keys.store(variable, value, place)?;
+    problem.iter().for_each(|problem| render::note(&format!("warning: {problem}")));
     match place {
         KeyPlace::Keyring => {
             render::note(&format!("note: the key is in the keyring of the system as `{variable}`"))

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use amplifier_app::approval::Asker;
+use amplifier_app::approval::{Asker, Places};
 use amplifier_app::invoke::{self, InvokeError};
 use amplifier_app::library::Access;
 use amplifier_app::open::{OpenSession, Which};
@@ -149,7 +149,7 @@ async fn opened(args: &ToolInvokeArgs, access: Access) -> Result<OpenSession, Ex
     let (chosen, plan) = super::plan(&args.choice, &access).await?;
     let parts = chosen.parts(&plan, &access).map_err(|error| load::refuse_choice(&error))?;
     let display = Arc::new(render::Stderr);
-    let person = || Terminal::find(access.base.clone()).map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
+    let person = || Terminal::find(Places::of(&access)).map(|terminal| Arc::new(terminal) as Arc<dyn Asker>);
     let person = if args.approve.is_none() { person() } else { None };
     // The end of the call tells that a policy refused it.
     let approval = start::approvals(args.approve, &access, person, display.clone()).silent();

@@ -7,8 +7,10 @@ use sha2::{Digest, Sha256};
 
 use super::rules::Call;
 
-/// How many characters of a command or an input are shown.
+/// How many characters of an input are shown; a command, which is always shown whole, has no more.
 const SHOWN: usize = 32_000;
+/// How many of them are kept for what is shown beside a command.
+const BESIDE: usize = 2_000;
 
 /// What "Allow always" would cover, for the end of a question.
 pub(super) fn scope(call: &Call<'_>) -> String {
@@ -30,8 +32,13 @@ pub(super) fn prompt(call: &Call<'_>) -> String {
         Some(command) => {
             let shown = redact_text(command);
             let (beside, rest_is_whole) = beside(call.input);
-            // Before the command, whose lines could look like it.
-            (format!("Run with `{tool}`{beside}:\n{shown}"), rest_is_whole && shown == command)
+            // Before the command, whose lines could look like it, and never so long that it pushes the command out.
+            let (beside, fits) = match beside.char_indices().nth(BESIDE - 200) {
+                Some((at, _)) => (beside.get(..at).unwrap_or_default().to_owned() + "…", false),
+                None => (beside, true),
+            };
+            let exact = rest_is_whole && fits && shown == command;
+            (format!("Run with `{tool}`{beside}:\n{shown}"), exact)
         }
         None => {
             let input = redact(call.input);
@@ -49,6 +56,21 @@ pub(super) fn prompt(call: &Call<'_>) -> String {
     };
     let more = if hidden > 0 { format!("\n[{hidden} more characters]") } else { String::new() };
     format!("{cut}{more}{mark}\nAllow it?")
+}
+
+/// Whether a command is too long to be shown whole.
+pub(super) fn is_too_long(call: &Call<'_>) -> bool {
+    call.command().is_some_and(|command| visible(command).chars().nth(SHOWN - BESIDE).is_some())
+}
+
+/// What the model reads then.
+pub(super) fn too_long(call: &Call<'_>) -> String {
+    format!(
+        "the command of `{}` is too long to be shown to the user for approval (more than {} characters); \
+         write it to a file and run that",
+        visible(call.tool),
+        SHOWN - BESIDE
+    )
 }
 
 /// What the model reads when a call is refused.
@@ -87,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     fn asked(input: &Value) -> String {
-        prompt(&Call { tool: "bash", input, effects: Effects::UNKNOWN, base: None })
+        prompt(&Call { tool: "bash", input, effects: Effects::UNKNOWN, base: None, paths: Vec::new() })
     }
 
     #[test]

@@ -11,9 +11,6 @@ use super::command;
 use crate::hooks::place::real_path;
 use crate::hooks::wildcard::fits;
 
-/// Keys under which tools take paths.
-const PATH_KEYS: [&str; 6] = ["file_path", "path", "filename", "notebook_path", "destination", "target"];
-
 /// What happens to a call; the later beats the earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -88,6 +85,8 @@ pub(super) struct Call<'a> {
     pub(super) effects: Effects,
     /// What its relative paths are relative to.
     pub(super) base: Option<&'a Path>,
+    /// The paths it names.
+    pub(super) paths: Vec<String>,
 }
 
 impl Call<'_> {
@@ -116,11 +115,6 @@ impl Call<'_> {
     pub(super) fn command(&self) -> Option<&str> {
         let command = self.input.get("command").and_then(Value::as_str);
         command.filter(|_| self.effects.executes)
-    }
-
-    /// The paths it names.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
-        PATH_KEYS.iter().filter_map(|key| self.input.get(key).and_then(Value::as_str))
     }
 }
 
@@ -164,12 +158,11 @@ impl Rule {
         let any = |spellings: &[String]| spellings.iter().any(|spelling| fits(pattern, spelling));
         match self.action {
             Action::Allow => {
-                let mut paths = call.paths().peekable();
-                let is_allowed = |path| any(&call.written(path)) && any(&call.real(path));
-                paths.peek().is_some() && paths.all(is_allowed)
+                let is_allowed = |path: &String| any(&call.written(path)) && any(&call.real(path));
+                !call.paths.is_empty() && call.paths.iter().all(is_allowed)
             }
             Action::Ask | Action::Deny => {
-                call.paths().any(|path| any(&call.written(path)) || any(&call.real(path)))
+                call.paths.iter().any(|path| any(&call.written(path)) || any(&call.real(path)))
             }
         }
     }
@@ -217,7 +210,14 @@ mod tests {
         let written = |path: &str, wanted: Value| {
             let input = json!({ "file_path": path });
             let base = Some(Path::new("/nowhere/work"));
-            rule(wanted).fits(&Call { tool: "write_file", input: &input, effects: Effects::WRITES, base })
+            let paths = vec![path.to_owned()];
+            rule(wanted).fits(&Call {
+                tool: "write_file",
+                input: &input,
+                effects: Effects::WRITES,
+                base,
+                paths,
+            })
         };
         let sources = || json!({"tool": "write_*", "path": "src/*", "action": "allow"});
         assert!(written("src/a.rs", sources()) && written("./src/a.rs", sources()));

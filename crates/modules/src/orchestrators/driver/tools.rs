@@ -96,7 +96,9 @@ impl Turn<'_> {
                 }
             };
             let (coordinator, group) = (self.coordinator.clone(), Arc::clone(group));
-            running.spawn(async move { (at, run_one(&coordinator, call, &group, begun).await) });
+            let work = async move { (at, run_one(&coordinator, call, &group, begun).await) };
+            // A call that a hook's own work caused is as deep as that work, also in a task of its own.
+            running.spawn(Coordinator::at_this_depth(work));
         }
         while let Some(joined) = running.join_next().await {
             if let Ok((at, result)) = joined {

@@ -67,7 +67,28 @@ pub(super) fn cost(provider: &str, model: &str, usage: &Usage, own: &BTreeMap<St
     Some(own.get(model).or(listed)?.of(usage))
 }
 
+/// The most that so many tokens can cost, where a price is known.
+pub(super) fn most(
+    provider: &str,
+    model: &str,
+    (sent, received): (u64, u64),
+    own: &BTreeMap<String, Price>,
+) -> Option<Usd> {
+    let listed = models::known(provider, model).and_then(|known| known.price.as_ref());
+    Some(own.get(model).or(listed)?.most(sent, received))
+}
+
 impl Price {
+    /// As if all that is sent were sent anew, kept in a cache for an hour, and answered in the fast mode.
+    fn most(&self, sent: u64, received: u64) -> Usd {
+        let rates = [Some(self.input), self.cache_read, self.cache_write];
+        let rate = rates.into_iter().flatten().map(Usd::as_nanos).max().unwrap_or_default();
+        let nanos = u128::from(sent) * u128::from(rate) * 3
+            + u128::from(received) * u128::from(self.output.as_nanos());
+        let most = Usd::from_nanos(u64::try_from((nanos * 2).div_ceil(1_000_000)).unwrap_or(u64::MAX));
+        self.long.as_ref().map_or(most, |long| most.max(long.price.most(sent, received)))
+    }
+
     fn of(&self, usage: &Usage) -> Usd {
         if let Some(long) = &self.long
             && usage.input_tokens > long.above
@@ -143,6 +164,25 @@ mod tests {
         assert_eq!(cost(usage(1_000, 100, 400, 200)), "0.00417");
         assert_eq!(cost(usage(2_000, 100, 0, 0)), "0.015");
         assert_eq!(super::cost("none", "unheard-of", &usage(1, 1, 0, 0), &own), None);
+    }
+
+    #[test]
+    fn nothing_costs_more_than_the_most() {
+        let own = json!({"m": {"input": 3, "output": "15", "cache_write": "3.75",
+            "long": {"above": 1000, "price": {"input": 6, "output": 30}}}});
+        let own: BTreeMap<String, Price> = serde_json::from_value(own).unwrap();
+        let most = |sent, received| super::most("none", "m", (sent, received), &own).unwrap();
+        for used in [usage(1_000, 100, 0, 0), usage(2_000, 100, 0, 2_000), usage(900, 50, 400, 500)] {
+            for extra in
+                [json!({}), json!({"speed": "fast", "cache_creation": {"ephemeral_1h_input_tokens": 9_000}})]
+            {
+                let Value::Object(extra) = extra else { panic!() };
+                let used = Usage { extra, ..used.clone() };
+                let cost = super::cost("none", "m", &used, &own).unwrap();
+                assert!(cost <= most(used.input_tokens, used.output_tokens), "{used:?}");
+            }
+        }
+        assert_eq!(super::most("none", "unheard-of", (1, 1), &own), None);
     }
 
     #[test]

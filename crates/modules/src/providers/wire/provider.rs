@@ -8,6 +8,7 @@ use std::time::Duration;
 use amplifier_core::cancel::CancelLevel;
 use amplifier_core::contracts::{Mounted, Provider, ProviderCx, TaskFailure};
 use amplifier_core::coordinator::Coordinator;
+use amplifier_core::ledger::CallBound;
 use amplifier_core::loader::{LoadError, MountCx};
 use amplifier_protocol::chat::{ChatRequest, ChatResponse};
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
@@ -421,6 +422,17 @@ impl<S: Service> Provider for WireProvider<S> {
         // Boxed: a session holds its turn's futures, and most of the time nothing is asked.
         let answer = Box::pin(self.ask(&request, cx)).await;
         answer.map_err(|error| self.signed(error, self.model(&request)))
+    }
+
+    fn bound(&self, request: &ChatRequest) -> CallBound {
+        let model = self.model(request);
+        let known = || models::known(&self.about.id, model)?.max_output_tokens;
+        let received = request.max_output_tokens.or(self.settings.max_tokens).or_else(known);
+        // A token is a byte at least, and the JSON of a request holds all that is sent.
+        let sent = serde_json::to_vec(request).ok().and_then(|text| u64::try_from(text.len()).ok());
+        let (Some(sent), Some(received)) = (sent, received) else { return CallBound::default() };
+        let cost = price::most(&self.about.id, model, (sent, received), &self.settings.prices);
+        CallBound { tokens: Some(sent.saturating_add(received)), cost }
     }
 
     fn parse_tool_calls(&self, response: &ChatResponse) -> Vec<ToolCall> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler};
 use amplifier_protocol::event::{Event, ToolPre};
-use amplifier_protocol::hook::{HookAction, HookResult, Question};
+use amplifier_protocol::hook::{ApprovalOption, HookAction, HookResult, Question};
 use amplifier_protocol::text::visible;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -86,7 +86,7 @@ impl HookHandler for Gate {
             prompt.push_str(&format!("\n- {reason}"));
         }
         let prompt = visible(&prompt).into_owned();
-        let options = ["Allow once", "Allow always", "Deny"].map(str::to_owned).to_vec();
+        let options = ApprovalOption::usual();
         Ok(HookAction::AskUser(Question { prompt, options, ..Question::default() }).into())
     }
 }

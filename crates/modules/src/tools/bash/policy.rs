@@ -2,7 +2,7 @@
 //!
 //! This is a policy and not a boundary: a program that is started can do what it likes. The boundary is the sandbox.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -170,10 +170,33 @@ impl Judgement {
         self.findings.iter().map(line).collect()
     }
 
+    /// What is dangerous in it: why, and the simple command, each once.
+    pub(crate) fn dangers(&self) -> Vec<Danger> {
+        let danger =
+            |finding: &Finding| Danger { why: finding.risk.title(), command: finding.command.clone() };
+        self.findings.iter().map(danger).collect()
+    }
+
     /// The way out of the worst reason.
     pub(crate) fn way_out(&self) -> &'static str {
         self.findings.first().map_or("", |finding| finding.risk.way_out())
     }
+}
+
+/// A part of a command that the policy does not simply let through, for front ends to mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Danger {
+    /// What it does, in words.
+    pub why: &'static str,
+    /// The simple command, as far as it can be read.
+    pub command: String,
+}
+
+/// What the strictest profile would ask about in a command, wherever it stands.
+pub fn dangers(command: &str, workspace: &Path, home: Option<&Path>) -> Vec<Danger> {
+    let (workspace, home) = (Some(workspace.to_owned()), home.map(Path::to_owned));
+    let policy = Policy { profile: Profile::Strict, workspace: workspace.clone(), home, ..Policy::default() };
+    policy.judge(command, workspace.as_deref()).dangers()
 }
 
 fn shortened(command: &str) -> String {

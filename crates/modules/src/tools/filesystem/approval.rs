@@ -8,7 +8,7 @@ use amplifier_core::contracts::{HookEvent, HookFailure, HookHandler, ToolFailure
 use amplifier_core::hooks::{EventPattern, HookSpec};
 use amplifier_core::loader::MountCx;
 use amplifier_protocol::event::ToolPre;
-use amplifier_protocol::hook::{HookAction, HookResult, Question};
+use amplifier_protocol::hook::{ApprovalOption, HookAction, HookResult, Question};
 use amplifier_protocol::text::visible;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -88,7 +88,7 @@ impl HookHandler for Gate {
             _ => None,
         };
         let Some(prompt) = question else { return Ok(HookResult::proceed()) };
-        let options = ["Allow once", "Allow always", "Deny"].map(str::to_owned).to_vec();
+        let options = ApprovalOption::usual();
         Ok(HookAction::AskUser(Question { prompt, options, ..Question::default() }).into())
     }
 }

@@ -72,7 +72,7 @@ fn written(path: &str, content: &str, read: &dyn Fn(&str) -> Now) -> Preview {
     let (before, note) = match read(path) {
         Now::Text(text) => (text, ""),
         Now::Absent => (String::new(), "a new file"),
-        Now::Hidden => (String::new(), "what is there now cannot be shown and is replaced"),
+        Now::Hidden => (String::new(), "existing content (not shown) is replaced"),
     };
     Preview { path: path.to_owned(), note: note.to_owned(), diff: diff::whole(path, &before, content) }
 }
@@ -93,10 +93,7 @@ fn edited(path: &str, edits: &[Edit], read: &dyn Fn(&str) -> Now) -> Preview {
 
 fn patched(operation: Operation, read: &dyn Fn(&str) -> Now) -> Preview {
     match operation {
-        Operation::Add { path, content } => {
-            let (note, diff) = ("a new file".to_owned(), diff::whole(&path, "", &content));
-            Preview { path, note, diff }
-        }
+        Operation::Add { path, content } => written(&path, &content, read),
         Operation::Delete { path } => {
             let diff = match read(&path) {
                 Now::Text(before) => diff::whole(&path, &before, ""),
@@ -172,7 +169,7 @@ mod tests {
             vec![("a".to_owned(), note.to_owned(), "@@ fn x\n  kept\n-four\n+4\n".to_owned())]
         );
         let over = json!({"file_path": "big", "content": "x\n"});
-        let note = "what is there now cannot be shown and is replaced";
+        let note = "existing content (not shown) is replaced";
         assert_eq!(shown("write_file", over), one("big", note, "@@ -0,0 +1 @@\n+x\n"));
     }
 
