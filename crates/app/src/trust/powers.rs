@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use amplifier_core::redact::{names_a_secret, redact_text};
+use amplifier_modules::table::ALIASES;
 use amplifier_protocol::locate::join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -109,11 +110,18 @@ const SENSITIVE: &[(&str, &[&str])] = &[
     ("hooks-shell", &["hooks_dir", "load_files", "pass_env"]),
 ];
 
+/// Keys that make a program what it is.
+const PARTS_OF_PROGRAMS: &[&str] = &["command", "args", "env", "cwd"];
+
 /// Keys whose texts are words, whatever they look like.
 const WORDS: &[&str] = &["responses", "instruction", "description", "prompt", "text", "system_prompt"];
 
 /// Keys that hold an address, also without a scheme.
 const ADDRESSES: &[&str] = &["base_url", "azure_endpoint", "endpoint", "host", "proxy", "url", "httpUrl"];
+
+/// Keys that say in whose name a service is asked: with a header of its own, a stranger's config could move a request to
+/// another site behind the same front, or into an account where the stranger reads it.
+const ACCOUNTS: &[&str] = &["headers", "api_key", "entra_token"];
 
 /// The variables in which a provider looks for its key, and the host of its service.
 const SERVICES: &[(&str, &[&str], Option<&str>)] = &[
@@ -187,6 +195,8 @@ impl Search<'_> {
             }
             Value::Object(entries) => {
                 let module = entries.get("module").and_then(Value::as_str).or(slot).unwrap_or("plan");
+                let alias = ALIASES.iter().find(|(other, _)| *other == module);
+                let module = alias.map_or(module, |(_, id)| id);
                 for (key, entry) in entries {
                     let below = join(pointer, key);
                     match (key.as_str(), entry) {
@@ -212,6 +222,12 @@ impl Search<'_> {
         if matches!(module, "hooks-shell" | "tool-mcp") {
             self.commands(module, config, pointer);
         }
+        if module == "tool-mcp" {
+            self.believed(config, pointer);
+        }
+        if service(module).is_some() {
+            self.accounts(module, config, pointer);
+        }
         self.addresses(module, config, pointer);
         for (key, value) in config {
             self.texts(module, key, value, &at(key), config);
@@ -220,10 +236,21 @@ impl Search<'_> {
 
     /// Programs that a config names anywhere.
     fn commands(&mut self, module: &str, entries: &Map<String, Value>, pointer: &str) {
-        if let Some(command) = entries.get("command").and_then(Value::as_str)
-            && self.author(&join(pointer, "command")) == Author::Stranger
-        {
-            self.found.push(program(module, command, entries));
+        if let Some(command) = entries.get("command").and_then(Value::as_str) {
+            // Arguments and variables make another program of it, whoever wrote its name.
+            let author = PARTS_OF_PROGRAMS.iter().filter_map(|key| {
+                let mut least = None;
+                each_value(entries.get(*key)?, &join(pointer, key), &mut |_, at| {
+                    least = least.into_iter().chain([self.author(at)]).min();
+                });
+                least
+            });
+            match author.min() {
+                Some(Author::Stranger) => self.found.push(program(module, command, entries)),
+                // What the user's settings give to their own server is not for the program of a file.
+                Some(Author::Named) => self.variables_above(module, entries, pointer),
+                _ => {}
+            }
         }
         for (key, value) in entries {
             let below = join(pointer, key);
@@ -237,6 +264,59 @@ impl Search<'_> {
                     }
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// The secrets that the user set for a program and that the program of a named file would get.
+    fn variables_above(&mut self, module: &str, entries: &Map<String, Value>, pointer: &str) {
+        let mut found = Vec::new();
+        for key in ["env", "args"] {
+            let Some(value) = entries.get(key) else { continue };
+            each_value(value, &join(pointer, key), &mut |value, at| {
+                if self.author(at) > Author::Named {
+                    found.extend(self.secrets(module, value, Author::Own, Author::Named));
+                }
+            });
+        }
+        let module = module.to_owned();
+        self.found.extend(found.into_iter().map(|name| Power::Variable { module: module.clone(), name }));
+    }
+
+    /// Servers of a stranger that the user's `trust_annotations` would believe.
+    fn believed(&mut self, config: &Map<String, Value>, pointer: &str) {
+        if config.get("trust_annotations") != Some(&Value::Bool(true)) {
+            return;
+        }
+        for key in ["servers", "mcpServers", "mcp_servers"] {
+            let Some(Value::Object(servers)) = config.get(key) else { continue };
+            for (name, server) in servers {
+                let mut is_strange = false;
+                each_value(server, &join(&join(pointer, key), name), &mut |_, at| {
+                    is_strange |= self.author(at) == Author::Stranger;
+                });
+                if is_strange {
+                    let value = format!("true for the server `{}`", redact_text(name));
+                    let (module, key) = ("tool-mcp".to_owned(), "trust_annotations".to_owned());
+                    self.found.push(Power::Permission { module, key, value });
+                }
+            }
+        }
+    }
+
+    /// Headers and keys of a stranger, unless they are where the provider looks anyway.
+    fn accounts(&mut self, module: &str, config: &Map<String, Value>, pointer: &str) {
+        for key in ACCOUNTS {
+            let Some(value) = config.get(*key).filter(|value| !value.is_null()) else { continue };
+            let mut is_strange = false;
+            each_value(value, &join(pointer, key), &mut |value, at| {
+                let names = variables(value);
+                let is_usual = !names.is_empty() && names.iter().all(|name| is_usual(module, name));
+                is_strange |= self.author(at) == Author::Stranger && !(is_usual && *key != "headers");
+            });
+            if is_strange {
+                let (module, key, value) = (module.to_owned(), (*key).to_owned(), shown(value));
+                self.found.push(Power::Permission { module, key, value });
             }
         }
     }
@@ -276,15 +356,38 @@ impl Search<'_> {
             }
             Some(_) => {}
         }
-        let names = entries.values().flat_map(variables);
-        // What is no secret is nothing to keep from an address.
-        keys.extend(names.filter(|name| self.is_secret(name) && self.is_set(name)));
+        for (key, value) in entries {
+            each_value(value, &join(pointer, key), &mut |value, at| {
+                keys.extend(self.secrets(module, value, self.author(at), author));
+            });
+        }
         if module == "provider-azure-openai" && written.is_none() && is_managed_identity(entries) {
             keys.push("a token of this machine's identity".to_owned());
         }
         keys.sort();
         keys.dedup();
         keys
+    }
+
+    /// The secrets in a value that something of `least` would get: references, and what a higher author wrote as it is. What
+    /// is no secret is nothing to keep from an address.
+    fn secrets(&self, module: &str, value: &Value, author: Author, least: Author) -> Vec<String> {
+        let own = || format!("the key of `{module}` in your settings");
+        let is_higher = author > least;
+        let mut found: Vec<_> = variables(value)
+            .into_iter()
+            .filter_map(|name| match name.starts_with(plain::PREFIX) {
+                true => is_higher.then(own),
+                false => (self.is_secret(&name) && self.is_set(&name)).then_some(name),
+            })
+            .collect();
+        if let Value::String(text) = value
+            && is_higher
+            && redact_text(text) != *text
+        {
+            found.push(own());
+        }
+        found
     }
 
     /// References, addresses and paths in the texts of a config.
@@ -331,9 +434,7 @@ impl Search<'_> {
             url.is_some_and(|url| !is_own_service(module, key, url))
         });
         for name in references(text) {
-            let is_usual = key == "api_key"
-                && !is_foreign
-                && service(module).is_some_and(|(_, variables, _)| variables.contains(&name));
+            let is_usual = key == "api_key" && !is_foreign && is_usual(module, name);
             let is_secret = self.is_secret(name);
             let asks = match author {
                 Author::User | Author::Own => false,
@@ -354,7 +455,7 @@ impl Search<'_> {
         } else if is_url(text) {
             let url = redact_text(text).into_owned();
             self.found.push(Power::Address { module, url, keys: Vec::new() });
-        } else if module != "hooks-approval"
+        } else if (module != "hooks-approval" || key == "remember_file")
             && let Some(path) = self.outside(key, text)
         {
             self.found.push(Power::Path { module, key: key.to_owned(), path });
@@ -425,6 +526,28 @@ fn service(module: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|(id, ..)| *id == module)
 }
 
+/// Whether a provider looks for its key in this variable anyway.
+fn is_usual(module: &str, variable: &str) -> bool {
+    service(module).is_some_and(|(_, variables, _)| variables.contains(&variable))
+}
+
+/// Calls for every value that is no list and no object, with where it is.
+fn each_value(value: &Value, pointer: &str, call: &mut dyn FnMut(&Value, &str)) {
+    match value {
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                each_value(item, &join(pointer, &at.to_string()), call);
+            }
+        }
+        Value::Object(entries) => {
+            for (key, entry) in entries {
+                each_value(entry, &join(pointer, key), call);
+            }
+        }
+        value => call(value, pointer),
+    }
+}
+
 /// Whether this is where the service of a provider is anyway.
 fn is_own_service(module: &str, key: &str, url: &str) -> bool {
     let Some((_, _, Some(host))) = service(module) else { return false };
@@ -479,3 +602,7 @@ pub(super) fn shown(value: &Value) -> String {
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+#[path = "powers_tests.rs"]
+mod tests;
