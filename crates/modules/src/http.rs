@@ -44,7 +44,9 @@ pub fn client() -> reqwest::ClientBuilder {
 
 /// A redirect that is not followed. It names both addresses without their queries, which may hold a key.
 #[derive(Debug, thiserror::Error)]
-#[error("`{from}` redirects to `{to}`, which is not followed: keys are sent only to the address that was configured")]
+#[error(
+    "`{from}` redirects to `{to}`, which is not followed: keys are sent only to the address that was configured"
+)]
 pub(crate) struct Redirected {
     from: String,
     to: String,
@@ -53,10 +55,13 @@ pub(crate) struct Redirected {
 impl Redirected {
     pub(crate) fn new(from: &Url, location: Option<&str>) -> Self {
         let to = location.and_then(|location| from.join(location).ok());
-        let to = to.map_or_else(|| "no address".to_owned(), |to| match to.origin() == from.origin() {
-            true => to.path().to_owned(),
-            false => to.origin().ascii_serialization(),
-        });
+        let to = to.map_or_else(
+            || "no address".to_owned(),
+            |to| match to.origin() == from.origin() {
+                true => to.path().to_owned(),
+                false => to.origin().ascii_serialization(),
+            },
+        );
         Self { from: from.origin().ascii_serialization(), to }
     }
 

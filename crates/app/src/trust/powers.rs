@@ -106,7 +106,10 @@ const SENSITIVE: &[(&str, &[&str])] = &[
         &["project_files", "trust_annotations", "pass_env", "user_file", "config_file", "server_log_dir"],
     ),
     ("tool-web", &["allow_private", "private_hosts"]),
-    ("hooks-approval", &["rules", "auto_approve", "default_action", "reads", "policy_driven_only"]),
+    (
+        "hooks-approval",
+        &["rules", "auto_approve", "default_action", "defaults", "tools", "reads", "policy_driven_only"],
+    ),
     ("hooks-shell", &["hooks_dir", "load_files", "pass_env"]),
 ];
 
@@ -323,10 +326,9 @@ impl Search<'_> {
 
     /// The addresses that one object names, with the keys that stand or are looked for beside them.
     fn addresses(&mut self, module: &str, entries: &Map<String, Value>, pointer: &str) {
-        for key in ADDRESSES {
-            let Some(url) = entries.get(*key).and_then(Value::as_str).filter(|url| !url.is_empty()) else {
-                continue;
-            };
+        // Names of headers have no case, and `Host` is one.
+        for (key, url) in entries.iter().filter(|(key, _)| is_address(key)) {
+            let Some(url) = url.as_str().filter(|url| !url.is_empty()) else { continue };
             let author = self.author(&join(pointer, key));
             if author == Author::User || is_own_service(module, key, url) || is_reference(url) {
                 continue;
@@ -429,10 +431,10 @@ impl Search<'_> {
         if is_passed_on && self.is_secret(text) && self.is_set(text) {
             self.found.push(Power::Variable { module: module.to_owned(), name: text.to_owned() });
         }
-        let is_foreign = ADDRESSES.iter().any(|key| {
-            let url = around.get(*key).and_then(Value::as_str);
-            url.is_some_and(|url| !is_own_service(module, key, url))
-        });
+        let is_foreign = around
+            .iter()
+            .filter(|(key, _)| is_address(key))
+            .any(|(key, url)| url.as_str().is_some_and(|url| !is_own_service(module, key, url)));
         for name in references(text) {
             let is_usual = key == "api_key" && !is_foreign && is_usual(module, name);
             let is_secret = self.is_secret(name);
@@ -450,7 +452,7 @@ impl Search<'_> {
             return;
         }
         let module = module.to_owned();
-        if ADDRESSES.contains(&key) {
+        if is_address(key) {
             // Found with its keys already.
         } else if is_url(text) {
             let url = redact_text(text).into_owned();
@@ -524,6 +526,10 @@ type Service = (&'static str, &'static [&'static str], Option<&'static str>);
 
 fn service(module: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|(id, ..)| *id == module)
+}
+
+fn is_address(key: &str) -> bool {
+    ADDRESSES.iter().any(|known| known.eq_ignore_ascii_case(key))
 }
 
 /// Whether a provider looks for its key in this variable anyway.

@@ -84,7 +84,7 @@ fn a_header_of_the_user_does_not_go_to_an_address_that_another_wrote() {
 fn a_stranger_asks_no_service_in_a_name_of_its_own() {
     let provider = |config: Value| json!({"providers": [{"module": "provider-openai", "config": config}]});
     for config in [
-        json!({"headers": {"host": "other.invalid"}}),
+        json!({"headers": {"x-account": "other"}}),
         json!({"headers": {"Authorization": "Bearer ${OPENAI_API_KEY}"}}),
         json!({"api_key": "${PLAIN_OPENAI_API_KEY}"}),
     ] {
@@ -94,6 +94,9 @@ fn a_stranger_asks_no_service_in_a_name_of_its_own() {
         assert_eq!(powers(&plan, &[("", Author::Own)]), [], "{plan}");
     }
     assert_eq!(powers(&provider(json!({"api_key": "${OPENAI_API_KEY}"})), &[]), []);
+    // One header says where a request goes.
+    let moved = powers(&provider(json!({"headers": {"Host": "h.invalid"}})), &[("", Author::Own)]);
+    assert_eq!(lines(&moved), ["sends OPENAI_API_KEY to h.invalid (provider-openai)"]);
 }
 
 #[test]
@@ -146,17 +149,29 @@ const JUDGED: &[(&str, &str, Can)] = &[
     ("*", "cached_content", BODY),
     ("*", "organization", Can::Nothing("the service takes only what belongs to the user's own key")),
     ("*", "project", Can::Nothing("the service takes only what belongs to the user's own key")),
-    ("*", "service_tier", BODY),
     ("*", "enable_web_search", BODY),
     ("*", "web_search_user_location", BODY),
     ("*", "token_meter", WORD),
+    ("provider-anthropic", "cache_stable_region_ttl_1h", BODY),
     ("tool-web", "api_key", Can::Nothing("a reference asks by itself, and what it is sent to asks too")),
     ("*", "api_key", ANY),
     ("provider-azure-openai", "azure_endpoint", HOST),
     ("provider-azure-openai", "entra_token", ANY),
-    ("provider-azure-openai", "managed_identity_client_id", Can::Nothing("it chooses among this machine's own")),
-    ("provider-azure-openai", "use_managed_identity", Can::Nothing("an address that would get the token asks")),
-    ("provider-azure-openai", "use_default_credential", Can::Nothing("an address that would get the token asks")),
+    (
+        "provider-azure-openai",
+        "managed_identity_client_id",
+        Can::Nothing("it chooses among this machine's own"),
+    ),
+    (
+        "provider-azure-openai",
+        "use_managed_identity",
+        Can::Nothing("an address that would get the token asks"),
+    ),
+    (
+        "provider-azure-openai",
+        "use_default_credential",
+        Can::Nothing("an address that would get the token asks"),
+    ),
     ("provider-anthropic", "beta_headers", Can::Nothing("they say which features are asked for")),
     ("provider-ollama", "host", HOST),
     ("context-persistent", "transcript_path", OUTSIDE),
@@ -164,10 +179,10 @@ const JUDGED: &[(&str, &str, Can)] = &[
     ("tool-apply-patch", "engine", WORD),
     ("tool-apply-patch", "require_approval", ANY),
     ("tool-bash", "require_approval", ANY),
+    ("tool-bash", "safety_profile", ANY),
     ("tool-bash", "allowed_commands", ANY),
     ("tool-bash", "denied_commands", TIGHTENS),
     ("tool-bash", "safety_overrides.allow", ANY),
-    ("tool-bash", "safety_overrides", ANY),
     ("tool-bash", "env", ANY),
     ("tool-bash", "sandbox", ANY),
     ("tool-bash", "sandbox_required", ANY),
@@ -185,7 +200,6 @@ const JUDGED: &[(&str, &str, Can)] = &[
     ("tool-mcp", "verbose_servers", OUTPUT),
     ("tool-mcp", "server_log_dir", ANY),
     ("tool-mcp", "trust_annotations", ANY),
-    ("tool-mcp", "visibility.max_servers_visible", WORD),
     ("tool-skills", "skills", OUTSIDE),
     ("tool-skills", "skills_dirs", OUTSIDE),
     ("tool-skills", "skills_dir", OUTSIDE),
@@ -201,9 +215,14 @@ const JUDGED: &[(&str, &str, Can)] = &[
     ("tool-web", "search_engine", WORD),
     ("hooks-approval", "rules[].command", PATTERN),
     ("hooks-approval", "rules[].path", PATTERN),
+    ("hooks-approval", "tools.*.require_approval", ANY),
     ("hooks-approval", "remember_file", OUTSIDE),
+    ("hooks-redaction", "allowlist", Can::Nothing("known keys are hidden before any hook")),
+    ("hooks-status-context", "git_status_enable_path_filtering", OUTPUT),
+    ("hooks-streaming-ui", "ui.show_token_usage", OUTPUT),
     ("hooks-backup", "backup_dir", OUTSIDE),
     ("hooks-backup", "files", OUTPUT),
+    ("hooks-backup", "transcripts", OUTPUT),
     ("hooks-logging", "output_dir", OUTSIDE),
     ("hooks-logging", "session_log_template", OUTSIDE),
     ("hooks-shell", "hooks", Can::Nothing("its parts are judged one by one")),
@@ -214,10 +233,52 @@ const JUDGED: &[(&str, &str, Can)] = &[
 
 /// Parts of names that sound like it.
 const SOUNDS: &[&str] = &[
-    "url", "uri", "host", "endpoint", "proxy", "address", "domain", "region", "socket", "backend", "engine", "auth",
-    "key", "token", "secret", "credential", "identity", "header", "organization", "project", "account", "cookie", "cert",
-    "path", "dir", "file", "folder", "cwd", "template", "command", "args", "env", "program", "script", "shell", "hook",
-    "plugin", "sandbox", "allow", "private", "trust", "approv", "search", "server", "skills", "cached",
+    "url",
+    "uri",
+    "host",
+    "endpoint",
+    "proxy",
+    "address",
+    "domain",
+    "region",
+    "socket",
+    "backend",
+    "engine",
+    "auth",
+    "key",
+    "token",
+    "secret",
+    "credential",
+    "identity",
+    "header",
+    "organization",
+    "project",
+    "account",
+    "cookie",
+    "cert",
+    "path",
+    "dir",
+    "file",
+    "folder",
+    "cwd",
+    "template",
+    "command",
+    "args",
+    "env",
+    "program",
+    "script",
+    "shell",
+    "hook",
+    "plugin",
+    "sandbox",
+    "allow",
+    "private",
+    "trust",
+    "approv",
+    "search",
+    "server",
+    "skills",
+    "cached",
 ];
 
 /// Every key of a schema, as `servers.*.url` and `rules[].path`, with its schema.
@@ -279,7 +340,6 @@ fn no_key_of_a_built_in_module_leads_a_stranger_anywhere_unasked() {
             if is_number(schema) || is_script || !SOUNDS.iter().any(|sound| name.contains(sound)) {
                 continue;
             }
-            let judged = |(at, _): &(usize, &(&str, &str, Can))| used.insert(*at);
             let mut fitting = JUDGED
                 .iter()
                 .enumerate()
@@ -288,21 +348,29 @@ fn no_key_of_a_built_in_module_leads_a_stranger_anywhere_unasked() {
                 forgotten.insert(format!("{id}: {key}"));
                 continue;
             };
-            judged(&(at, &JUDGED[at]));
-            if let Can::Ask(value) = can {
-                let forms = [json!(value), json!([value]), json!({"NAME": value})];
-                let asks = forms.map(|value| {
-                    let module = json!({"module": id, "config": config(&key, value)});
-                    !powers(&json!({"entries": [module]}), &[]).is_empty()
-                });
-                let is_list = schema.get("items").is_some();
-                let is_map = schema.get("additionalProperties").is_some();
-                let form = if is_list { 1 } else if is_map { 2 } else { 0 };
-                assert!(asks[form], "{id}: `{key}` can be set by a stranger without a question");
-            }
+            used.insert(at);
+            let value = match can {
+                Can::Ask(value) => value,
+                Can::Nothing(why) => {
+                    assert!(!why.is_empty(), "{id}: {key}");
+                    continue;
+                }
+            };
+            let value = match (schema.get("items"), schema.get("additionalProperties")) {
+                (Some(_), _) => json!([value]),
+                (None, Some(_)) => json!({"NAME": value}),
+                (None, None) => json!(value),
+            };
+            let plan = tool(&id, config(&key, value));
+            assert!(!powers(&plan, &[]).is_empty(), "{id}: a stranger sets `{key}` without a question");
         }
     }
     assert!(forgotten.is_empty(), "judge these keys in `JUDGED`: {forgotten:#?}");
-    let gone: Vec<_> = JUDGED.iter().enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, row)| (row.0, row.1)).collect();
+    let gone: Vec<_> = JUDGED
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !used.contains(at))
+        .map(|(_, row)| (row.0, row.1))
+        .collect();
     assert!(gone.is_empty(), "these keys are gone: {gone:?}");
 }

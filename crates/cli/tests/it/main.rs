@@ -90,6 +90,7 @@ mod terminal;
 mod tool;
 mod tour;
 mod trust;
+mod trust_connections;
 mod tutorials;
 mod update;
 mod wrong;

@@ -223,7 +223,8 @@ mod tests {
     use serde_json::json;
 
     fn kind(status: u16, body: &str) -> (Kind, bool) {
-        let error = from_status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes(), "");
+        let error =
+            from_status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes(), "");
         assert_eq!(error.status_code, Some(status));
         (error.kind, error.retryable)
     }

@@ -156,7 +156,9 @@ impl Offered {
                 "McpServerEnded",
             ),
             WireError::Unreachable(_) | WireError::Forgotten => (
-                format!("MCP server `{server}`: {error}. The call was not carried out; the next call will reconnect"),
+                format!(
+                    "MCP server `{server}`: {error}. The call was not carried out; the next call will reconnect"
+                ),
                 "McpServerUnavailable",
             ),
             WireError::Failed(_) | WireError::Unnamed(_) => (

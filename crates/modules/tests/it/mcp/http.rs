@@ -26,9 +26,7 @@ async fn counting(
                 "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
                 "serverInfo": {"name": "counting", "version": "1"},
             })),
-            "tools/list" => {
-                result(json!({"tools": [{"name": "act", "inputSchema": {"type": "object"}}]}))
-            }
+            "tools/list" => result(json!({"tools": [{"name": "act", "inputSchema": {"type": "object"}}]})),
             "tools/call" => match answer(id, count.fetch_add(1, Ordering::SeqCst)) {
                 Some(reply) => return reply,
                 None => result(json!({"content": [{"type": "text", "text": "done"}]})),
@@ -89,7 +87,10 @@ async fn a_call_whose_outcome_is_unknown_is_not_repeated_and_the_next_one_reconn
         let (server, calls) = counting(move |_, before| (before == 0).then(reply)).await;
         let stage = open(&server, json!({})).await;
         let told = act(&stage).await;
-        assert!(told.contains("The outcome of the call is unknown, so it is not repeated"), "{number}: {told}");
+        assert!(
+            told.contains("The outcome of the call is unknown, so it is not repeated"),
+            "{number}: {told}"
+        );
         assert_eq!(calls.load(Ordering::SeqCst), 1, "{number}");
         assert_eq!(act(&stage).await, "\"done\"", "{number}");
         assert_eq!(calls.load(Ordering::SeqCst), 2, "{number}");
@@ -112,7 +113,8 @@ async fn a_redirect_to_another_server_gets_no_header_and_names_both_addresses() 
     let other = Server::start(|_| Reply::new(200, "{}")).await;
     for status in [301, 302, 303, 307, 308] {
         let to = other.url("/mcp?token=word-of-the-target");
-        let first = Server::start(move |_: &Request| Reply::new(status, "").with("location", to.as_str())).await;
+        let first =
+            Server::start(move |_: &Request| Reply::new(status, "").with("location", to.as_str())).await;
         let headers = json!({"Authorization": "Bearer secret-word", "X-Custom": "secret-word"});
         let stage = open(&first, headers).await;
         let warned = stage.warnings().join("\n");
@@ -128,8 +130,7 @@ async fn a_redirect_to_another_server_gets_no_header_and_names_both_addresses() 
 async fn a_redirect_in_the_middle_of_a_session_is_not_followed_either() {
     let other = Server::start(|_| Reply::new(200, "{}")).await;
     let to = other.url("/elsewhere");
-    let (server, _) =
-        counting(move |_, _| Some(Reply::new(307, "").with("location", to.as_str()))).await;
+    let (server, _) = counting(move |_, _| Some(Reply::new(307, "").with("location", to.as_str()))).await;
     let stage = open(&server, json!({"X-Custom": "secret-word"})).await;
     let told = act(&stage).await;
     assert!(told.contains(&format!("redirects to `{}`", other.url(""))), "{told}");

@@ -95,8 +95,7 @@ async fn connect_once(
                 .custom_headers(named)
                 .max_sse_event_size(LONGEST);
             let refused = Arc::clone(&heard.refused);
-            let transport =
-                Matched::new(StreamableHttpClientTransport::with_client(client, config), refused);
+            let transport = Matched::new(StreamableHttpClientTransport::with_client(client, config), refused);
             let service = ears.serve_with_lifecycle(transport, mode(protocol)).await;
             let service = service.map_err(|error| {
                 let why = brief(&address.clean(&start_failure(&error)));
