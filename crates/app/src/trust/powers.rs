@@ -344,8 +344,10 @@ impl Search<'_> {
     /// The user's keys that a request to an address in this object would carry.
     fn keys(&self, module: &str, entries: &Map<String, Value>, pointer: &str, author: Author) -> Vec<String> {
         let mut keys = Vec::new();
-        let written = entries.get("api_key").or_else(|| entries.get("key"));
-        match written.and_then(Value::as_str).filter(|key| !key.trim().is_empty()) {
+        let text =
+            |key: &&str| entries.get(*key).and_then(Value::as_str).filter(|key| !key.trim().is_empty());
+        let written = ["api_key", "key", "entra_token"].iter().find_map(text);
+        match written {
             None => {
                 let own = service(module).map_or(&[][..], |(_, variables, _)| *variables);
                 keys.extend(own.iter().filter(|name| self.is_set(name)).map(|name| (*name).to_owned()));
@@ -363,7 +365,11 @@ impl Search<'_> {
                 keys.extend(self.secrets(module, value, self.author(at), author));
             });
         }
-        if module == "provider-azure-openai" && written.is_none() && is_managed_identity(entries) {
+        let by_variable = IDENTITIES.iter().any(|name| self.is_set(name));
+        if module == "provider-azure-openai"
+            && written.is_none()
+            && (by_variable || is_managed_identity(entries))
+        {
             keys.push("a token of this machine's identity".to_owned());
         }
         keys.sort();
@@ -501,6 +507,9 @@ fn sounds_secret(name: &str) -> bool {
         || upper.ends_with("APIKEY")
         || upper.ends_with("TOKEN")
 }
+
+/// Variables with which the user asks for a token of this machine's identity.
+const IDENTITIES: [&str; 2] = ["AZURE_USE_MANAGED_IDENTITY", "AZURE_USE_DEFAULT_CREDENTIAL"];
 
 /// Whether a config of Azure asks this machine for a token.
 fn is_managed_identity(config: &Map<String, Value>) -> bool {

@@ -100,6 +100,19 @@ fn a_stranger_asks_no_service_in_a_name_of_its_own() {
 }
 
 #[test]
+fn a_token_of_this_machine_goes_to_no_address_of_another() {
+    // The variables of the test are all set, so that of the identity is.
+    let config = json!({"azure_endpoint": "https://h.invalid"});
+    let plan = json!({"providers": [{"module": "provider-azure-openai", "config": config}]});
+    let found = lines(&powers(&plan, &[("", Author::Own)]));
+    assert!(found.iter().any(|line| line.contains("a token of this machine's identity")), "{found:?}");
+    let own =
+        json!({"azure_endpoint": "https://h.invalid", "entra_token": "${PLAIN_AZURE_OPENAI_ENTRA_TOKEN}"});
+    let plan = json!({"providers": [{"module": "provider-azure-openai", "config": own}]});
+    assert_eq!(powers(&plan, &[("", Author::Own)]), []);
+}
+
+#[test]
 fn servers_of_a_stranger_are_not_believed_because_the_user_believes_his_own() {
     let server = json!({"command": "x"});
     let plan = tool("tool-mcp", json!({"trust_annotations": true, "servers": {"s": server}}));

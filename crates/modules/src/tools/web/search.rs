@@ -199,7 +199,8 @@ impl Search {
         if status.is_redirection() {
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let redirected = Redirected::new(&service.base, location);
-            return Err(ToolFailure::new(format!("the search service at {redirected}")).of_kind("HttpError"));
+            return Err(ToolFailure::new(format!("the search service answered HTTP {status}: {redirected}"))
+                .of_kind("HttpError"));
         }
         let (bytes, cut) = read(response, ANSWER, cx).await.map_err(|error| told(&service.base, error))?;
         if !status.is_success() {
