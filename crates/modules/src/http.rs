@@ -6,8 +6,10 @@
 
 use std::sync::{Arc, LazyLock};
 
+use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 use rustls::crypto::{CryptoProvider, ring};
+use url::Url;
 
 mod roots;
 
@@ -32,12 +34,51 @@ static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(|| {
 /// A builder of clients that follow no redirect: a key must not travel to an address nobody chose.
 /// Time-outs are the caller's to set.
 pub fn client() -> reqwest::ClientBuilder {
-    let builder =
-        reqwest::Client::builder().user_agent(USER_AGENT).redirect(reqwest::redirect::Policy::none());
+    let builder = reqwest::Client::builder().user_agent(USER_AGENT).redirect(Policy::none());
     match &*TLS {
         Ok(tls) => builder.tls_backend_preconfigured(tls.clone()),
         // The builder meets the same error, and says so when the client is made.
         Err(_) => builder,
+    }
+}
+
+/// A redirect that is not followed. It names both addresses without their queries, which may hold a key.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{from}` redirects to `{to}`, which is not followed: keys are sent only to the address that was configured"
+)]
+pub(crate) struct Redirected {
+    from: String,
+    to: String,
+}
+
+impl Redirected {
+    pub(crate) fn new(from: &Url, location: Option<&str>) -> Self {
+        let to = location.and_then(|location| from.join(location).ok());
+        let to = to.map_or_else(
+            || "no address".to_owned(),
+            |to| match to.origin() == from.origin() {
+                true => to.path().to_owned(),
+                false => to.origin().ascii_serialization(),
+            },
+        );
+        Self { from: from.origin().ascii_serialization(), to }
+    }
+
+    /// The one among the causes of an error, where there is one.
+    pub(crate) fn among<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
+        std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
+    }
+
+    /// Makes every redirect this error, for libraries that do not hand out the headers of an answer.
+    pub(crate) fn policy() -> Policy {
+        Policy::custom(|attempt| match attempt.previous().last() {
+            Some(from) => {
+                let redirected = Self::new(from, Some(attempt.url().as_str()));
+                attempt.error(redirected)
+            }
+            None => attempt.stop(),
+        })
     }
 }
 
@@ -58,6 +99,22 @@ mod tests {
     fn a_client_can_be_made_twice_in_one_process() {
         for _ in 0..2 {
             assert!(super::client().build().is_ok());
+        }
+    }
+
+    #[test]
+    fn a_redirect_names_both_addresses_without_what_may_be_a_key() {
+        let from = super::Url::parse("https://me:word@a.example:8/v1?key=k").unwrap();
+        let said = |location| super::Redirected::new(&from, location).to_string();
+        for (location, to) in [
+            (Some("http://a.example:8/v2?token=t"), "`http://a.example:8`"),
+            (Some("//b.example/x?token=t"), "`https://b.example`"),
+            (Some("v2/?token=t"), "`/v2/`"),
+            (None, "`no address`"),
+        ] {
+            let said = said(location);
+            assert!(said.starts_with("`https://a.example:8` redirects to ") && said.contains(to), "{said}");
+            assert!(!["word", "key=", "token"].iter().any(|secret| said.contains(secret)), "{said}");
         }
     }
 }

@@ -82,7 +82,6 @@ const PERMISSIONS: &[(&str, &[(&str, When)])] = &[
             ("auto_approve", When::Set),
             ("default_action", When::Not(&["deny", "ask"])),
             ("policy_driven_only", When::Not(OFF)),
-            ("remember_file", When::Filled),
         ],
     ),
     (

@@ -90,14 +90,18 @@ pub enum Author {
 /// Keys of agents by which the hooks of a session, and so its user's rules, do not reach its sub-sessions.
 const WITHOUT_HOOKS: &[&str] = &["exclude_hooks", "inherit_hooks"];
 
-/// Keys that say together what is started.
-const PROGRAM: &[&str] = &["command", "args", "env", "cwd"];
+/// Keys that make a program what it is.
+const PARTS_OF_PROGRAMS: &[&str] = &["command", "args", "env", "cwd"];
 
 /// Keys whose texts are words, whatever they look like.
 const WORDS: &[&str] = &["responses", "instruction", "description", "prompt", "text", "system_prompt"];
 
 /// Keys that hold an address, also without a scheme.
 const ADDRESSES: &[&str] = &["base_url", "azure_endpoint", "endpoint", "host", "proxy", "url", "httpUrl"];
+
+/// Keys that say in whose name a service is asked: with a header of its own, a stranger's config could move a request to
+/// another site behind the same front, or into an account where the stranger reads it.
+const ACCOUNTS: &[&str] = &["headers", "api_key", "entra_token"];
 
 /// The variables in which a provider looks for its key, and the host of its service.
 const SERVICES: &[(&str, &[&str], Option<&str>)] = &[
@@ -184,7 +188,8 @@ impl Search<'_> {
             }
             Value::Object(entries) => {
                 let module = entries.get("module").and_then(Value::as_str).or(slot).unwrap_or("plan");
-                let module = ALIASES.iter().find(|(alias, _)| *alias == module).map_or(module, |(_, id)| id);
+                let alias = ALIASES.iter().find(|(other, _)| *other == module);
+                let module = alias.map_or(module, |(_, id)| id);
                 for (key, entry) in entries {
                     let below = join(pointer, key);
                     match (key.as_str(), entry) {
@@ -223,6 +228,12 @@ impl Search<'_> {
         if matches!(module, "hooks-shell" | "tool-mcp") {
             self.commands(module, config, pointer);
         }
+        if module == "tool-mcp" {
+            self.believed(config, pointer);
+        }
+        if service(module).is_some() {
+            self.accounts(module, config, pointer);
+        }
         self.addresses(module, config, pointer);
         for (key, value) in config {
             self.texts(module, key, value, &at(key), config);
@@ -231,13 +242,21 @@ impl Search<'_> {
 
     /// Programs that a config names anywhere.
     fn commands(&mut self, module: &str, entries: &Map<String, Value>, pointer: &str) {
-        let is_strangers = |key: &&&str| {
-            entries.get(**key).is_some_and(|value| self.is_strangers(value, &join(pointer, key)))
-        };
-        if let Some(command) = entries.get("command").and_then(Value::as_str)
-            && PROGRAM.iter().find(is_strangers).is_some()
-        {
-            self.found.push(program(module, command, entries));
+        if let Some(command) = entries.get("command").and_then(Value::as_str) {
+            // Arguments and variables make another program of it, whoever wrote its name.
+            let author = PARTS_OF_PROGRAMS.iter().filter_map(|key| {
+                let mut least = None;
+                each_value(entries.get(*key)?, &join(pointer, key), &mut |_, at| {
+                    least = least.into_iter().chain([self.author(at)]).min();
+                });
+                least
+            });
+            match author.min() {
+                Some(Author::Stranger) => self.found.push(program(module, command, entries)),
+                // What the user's settings give to their own server is not for the program of a file.
+                Some(Author::Named) => self.variables_above(module, entries, pointer),
+                _ => {}
+            }
         }
         for (key, value) in entries {
             let below = join(pointer, key);
@@ -255,12 +274,64 @@ impl Search<'_> {
         }
     }
 
+    /// The secrets that the user set for a program and that the program of a named file would get.
+    fn variables_above(&mut self, module: &str, entries: &Map<String, Value>, pointer: &str) {
+        let mut found = Vec::new();
+        for key in ["env", "args"] {
+            let Some(value) = entries.get(key) else { continue };
+            each_value(value, &join(pointer, key), &mut |value, at| {
+                if self.author(at) > Author::Named {
+                    found.extend(self.secrets(module, value, Author::Own, Author::Named));
+                }
+            });
+        }
+        let module = module.to_owned();
+        self.found.extend(found.into_iter().map(|name| Power::Variable { module: module.clone(), name }));
+    }
+
+    /// Servers of a stranger that the user's `trust_annotations` would believe.
+    fn believed(&mut self, config: &Map<String, Value>, pointer: &str) {
+        if config.get("trust_annotations") != Some(&Value::Bool(true)) {
+            return;
+        }
+        for key in ["servers", "mcpServers", "mcp_servers"] {
+            let Some(Value::Object(servers)) = config.get(key) else { continue };
+            for (name, server) in servers {
+                let mut is_strange = false;
+                each_value(server, &join(&join(pointer, key), name), &mut |_, at| {
+                    is_strange |= self.author(at) == Author::Stranger;
+                });
+                if is_strange {
+                    let value = format!("true for the server `{}`", redact_text(name));
+                    let (module, key) = ("tool-mcp".to_owned(), "trust_annotations".to_owned());
+                    self.found.push(Power::Permission { module, key, value });
+                }
+            }
+        }
+    }
+
+    /// Headers and keys of a stranger, unless they are where the provider looks anyway.
+    fn accounts(&mut self, module: &str, config: &Map<String, Value>, pointer: &str) {
+        for key in ACCOUNTS {
+            let Some(value) = config.get(*key).filter(|value| !value.is_null()) else { continue };
+            let mut is_strange = false;
+            each_value(value, &join(pointer, key), &mut |value, at| {
+                let names = variables(value);
+                let is_usual = !names.is_empty() && names.iter().all(|name| is_usual(module, name));
+                is_strange |= self.author(at) == Author::Stranger && !(is_usual && *key != "headers");
+            });
+            if is_strange {
+                let (module, key, value) = (module.to_owned(), (*key).to_owned(), shown(value));
+                self.found.push(Power::Permission { module, key, value });
+            }
+        }
+    }
+
     /// The addresses that one object names, with the keys that stand or are looked for beside them.
     fn addresses(&mut self, module: &str, entries: &Map<String, Value>, pointer: &str) {
-        for key in ADDRESSES {
-            let Some(url) = entries.get(*key).and_then(Value::as_str).filter(|url| !url.is_empty()) else {
-                continue;
-            };
+        // Names of headers have no case, and `Host` is one.
+        for (key, url) in entries.iter().filter(|(key, _)| is_address(key)) {
+            let Some(url) = url.as_str().filter(|url| !url.is_empty()) else { continue };
             let author = self.author(&join(pointer, key));
             if author == Author::User || is_own_service(module, key, url) || is_reference(url) {
                 continue;
@@ -276,8 +347,10 @@ impl Search<'_> {
     /// The user's keys that a request to an address in this object would carry.
     fn keys(&self, module: &str, entries: &Map<String, Value>, pointer: &str, author: Author) -> Vec<String> {
         let mut keys = Vec::new();
-        let written = entries.get("api_key").or_else(|| entries.get("key"));
-        match written.and_then(Value::as_str).filter(|key| !key.trim().is_empty()) {
+        let text =
+            |key: &&str| entries.get(*key).and_then(Value::as_str).filter(|key| !key.trim().is_empty());
+        let written = ["api_key", "key", "entra_token"].iter().find_map(text);
+        match written {
             None => {
                 let own = service(module).map_or(&[][..], |(_, variables, _)| *variables);
                 keys.extend(own.iter().filter(|name| self.is_set(name)).map(|name| (*name).to_owned()));
@@ -290,15 +363,42 @@ impl Search<'_> {
             }
             Some(_) => {}
         }
-        let names = entries.values().flat_map(variables);
-        // What is no secret is nothing to keep from an address.
-        keys.extend(names.filter(|name| self.is_secret(name) && self.is_set(name)));
-        if module == "provider-azure-openai" && written.is_none() && is_managed_identity(entries) {
+        for (key, value) in entries {
+            each_value(value, &join(pointer, key), &mut |value, at| {
+                keys.extend(self.secrets(module, value, self.author(at), author));
+            });
+        }
+        let by_variable = IDENTITIES.iter().any(|name| self.is_set(name));
+        if module == "provider-azure-openai"
+            && written.is_none()
+            && (by_variable || is_managed_identity(entries))
+        {
             keys.push("a token of this machine's identity".to_owned());
         }
         keys.sort();
         keys.dedup();
         keys
+    }
+
+    /// The secrets in a value that something of `least` would get: references, and what a higher author wrote as it is. What
+    /// is no secret is nothing to keep from an address.
+    fn secrets(&self, module: &str, value: &Value, author: Author, least: Author) -> Vec<String> {
+        let own = || format!("the key of `{module}` in your settings");
+        let is_higher = author > least;
+        let mut found: Vec<_> = variables(value)
+            .into_iter()
+            .filter_map(|name| match name.starts_with(plain::PREFIX) {
+                true => is_higher.then(own),
+                false => (self.is_secret(&name) && self.is_set(&name)).then_some(name),
+            })
+            .collect();
+        if let Value::String(text) = value
+            && is_higher
+            && redact_text(text) != *text
+        {
+            found.push(own());
+        }
+        found
     }
 
     /// References, addresses and paths in the texts of a config.
@@ -353,14 +453,12 @@ impl Search<'_> {
         if is_passed_on && self.is_secret(text) && self.is_set(text) {
             self.found.push(Power::Variable { module: module.to_owned(), name: text.to_owned() });
         }
-        let is_foreign = ADDRESSES.iter().any(|key| {
-            let url = around.get(*key).and_then(Value::as_str);
-            url.is_some_and(|url| !is_own_service(module, key, url))
-        });
+        let is_foreign = around
+            .iter()
+            .filter(|(key, _)| is_address(key))
+            .any(|(key, url)| url.as_str().is_some_and(|url| !is_own_service(module, key, url)));
         for name in references(text) {
-            let is_usual = key == "api_key"
-                && !is_foreign
-                && service(module).is_some_and(|(_, variables, _)| variables.contains(&name));
+            let is_usual = key == "api_key" && !is_foreign && is_usual(module, name);
             let is_secret = self.is_secret(name);
             let asks = match author {
                 Author::User | Author::Own => false,
@@ -378,12 +476,12 @@ impl Search<'_> {
             return;
         }
         let module = module.to_owned();
-        if ADDRESSES.contains(&key) {
+        if is_address(key) {
             // Found with its keys already.
         } else if is_url(&text) {
             let url = redact_text(&written).into_owned();
             self.found.push(Power::Address { module, url, keys: Vec::new() });
-        } else if module != "hooks-approval"
+        } else if (module != "hooks-approval" || key == "remember_file")
             && let Some(path) = self.outside(key, &text, &written)
         {
             self.found.push(Power::Path { module, key: key.to_owned(), path });
@@ -428,6 +526,9 @@ fn sounds_secret(name: &str) -> bool {
         || upper.ends_with("TOKEN")
 }
 
+/// Variables with which the user asks for a token of this machine's identity.
+const IDENTITIES: [&str; 2] = ["AZURE_USE_MANAGED_IDENTITY", "AZURE_USE_DEFAULT_CREDENTIAL"];
+
 /// Whether a config of Azure asks this machine for a token.
 fn is_managed_identity(config: &Map<String, Value>) -> bool {
     let is_on = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
@@ -452,6 +553,32 @@ type Service = (&'static str, &'static [&'static str], Option<&'static str>);
 
 fn service(module: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|(id, ..)| *id == module)
+}
+
+fn is_address(key: &str) -> bool {
+    ADDRESSES.iter().any(|known| known.eq_ignore_ascii_case(key))
+}
+
+/// Whether a provider looks for its key in this variable anyway.
+fn is_usual(module: &str, variable: &str) -> bool {
+    service(module).is_some_and(|(_, variables, _)| variables.contains(&variable))
+}
+
+/// Calls for every value that is no list and no object, with where it is.
+fn each_value(value: &Value, pointer: &str, call: &mut dyn FnMut(&Value, &str)) {
+    match value {
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                each_value(item, &join(pointer, &at.to_string()), call);
+            }
+        }
+        Value::Object(entries) => {
+            for (key, entry) in entries {
+                each_value(entry, &join(pointer, key), call);
+            }
+        }
+        value => call(value, pointer),
+    }
 }
 
 /// Whether this is where the service of a provider is anyway.
@@ -508,3 +635,7 @@ pub(super) fn shown(value: &Value) -> String {
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+#[path = "powers_tests.rs"]
+mod tests;

@@ -98,6 +98,7 @@ mod terminal;
 mod tool;
 mod tour;
 mod trust;
+mod trust_connections;
 mod tutorials;
 mod update;
 mod wrong;

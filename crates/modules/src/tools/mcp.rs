@@ -77,7 +77,6 @@ impl Module for McpModule {
             teller: Arc::new(Teller::new(cx.coordinator.clone())),
             shelf: Arc::new(Shelf::new(cx.coordinator.clone(), self.id())),
             limits: Limits { text: config.max_content_size, image: config.max_image_bytes },
-            trusted: config.trust_annotations,
             max_restarts: config.max_restarts,
         };
         let known = gathered.servers.into_iter().map(|settings| {

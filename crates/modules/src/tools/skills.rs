@@ -208,8 +208,9 @@ fn roots(config: &Config, cx: &MountCx) -> Vec<PathBuf> {
     roots.extend(session.map(|session| session.join(USUAL)));
     let workspace = Workspace::of(&cx.coordinator);
     roots.retain(|root| {
-        let is_left_out = root.exists() && workspace.is_untrusted(root);
-        if is_left_out {
+        // One that is not there yet may come while the session runs.
+        let is_left_out = workspace.is_untrusted(root);
+        if is_left_out && root.exists() {
             cx.warn(format!("skills of `{}` are not used: the directory is not trusted", root.display()));
         }
         !is_left_out

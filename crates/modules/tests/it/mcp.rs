@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::kit::{built_in, looping, object, stored};
 
 mod fake;
+mod http;
 mod real;
 
 /// A session whose model calls tools by script, in a folder of its own.

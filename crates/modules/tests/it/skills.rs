@@ -172,3 +172,27 @@ async fn the_model_sees_the_list_with_each_request_and_nobody_stores_it() {
         assert_eq!(kept, stored, "{config}");
     }
 }
+
+#[tokio::test]
+async fn skills_of_an_untrusted_directory_are_not_used_also_when_they_come_later_or_by_a_link() {
+    let (dir, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let root = dir.path().canonicalize().unwrap();
+    skill(elsewhere.path(), "outside", "From elsewhere");
+    for untrusted in [vec![root.clone()], Vec::new()] {
+        let trust = Capability::Value(json!({"untrusted": untrusted}));
+        let builder = session(&script([Step::say("x")]), &[("tool-skills", json!({}))]).await;
+        let builder = at(builder, &root).configure(|builder| builder.capability("workspace.trust", trust));
+        let session = builder.open().await.unwrap();
+        skill(&root.join(".amplifier/skills"), "late", "Came later");
+        #[cfg(unix)]
+        if !root.join(".amplifier/skills/out").exists() {
+            std::os::unix::fs::symlink(elsewhere.path(), root.join(".amplifier/skills/out")).unwrap();
+        }
+        let listed = call(&session, json!({"list": true})).await.output;
+        let names: Vec<_> =
+            listed["skills"].as_array().unwrap().iter().map(|skill| skill["name"].clone()).collect();
+        let expected = if untrusted.is_empty() { vec![json!("late")] } else { Vec::new() };
+        assert_eq!(names, expected);
+        std::fs::remove_dir_all(root.join(".amplifier")).unwrap();
+    }
+}

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use amplifier_core::loader::MountCx;
+use amplifier_core::redact::redact_text;
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -53,7 +54,8 @@ impl Identity {
                 (place, "2018-02-01", ("metadata", "true".to_owned()))
             }
         };
-        let mut url = Url::parse(&place).map_err(|error| format!("`{place}` is no URL: {error}"))?;
+        let mut url =
+            Url::parse(&place).map_err(|error| format!("`{}` is no URL: {error}", redact_text(&place)))?;
         url.query_pairs_mut().append_pair("api-version", version).append_pair("resource", RESOURCE);
         if let Some(id) = client_id.map(str::to_owned).or(named) {
             url.query_pairs_mut().append_pair("client_id", &id);

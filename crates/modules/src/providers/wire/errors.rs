@@ -7,6 +7,9 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use serde_json::Value;
+use url::Url;
+
+use crate::http::Redirected;
 
 /// How much of what a service said is told.
 const TOLD: usize = 2_000;
@@ -44,12 +47,12 @@ const PHRASES: &[(&str, Kind)] = &[
 /// What a gateway says while a service starts.
 const WARMING_UP: &[&str] = &["starting", "warming", "loading", "please wait", "try again"];
 
-/// An answer that is not a success.
-pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
+/// An answer that is not a success, from the service at `base`.
+pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &[u8], base: &str) -> LlmError {
     let code = status.as_u16();
     let text = String::from_utf8_lossy(body);
     let mut error = if status.is_redirection() {
-        redirect(headers)
+        redirect(headers, base)
     } else {
         match serde_json::from_str::<Value>(&text) {
             Ok(body) => from_body(Some(code), &body),
@@ -124,14 +127,13 @@ fn from_page(code: u16, text: &str, headers: &HeaderMap) -> LlmError {
     LlmError::new(classify(Some(code), &[], &said), shorten(&said, TOLD))
 }
 
-fn redirect(headers: &HeaderMap) -> LlmError {
-    let target = headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("nowhere");
-    // Only where to, not with what: a query may hold a token.
-    let place = url::Url::parse(target).ok().map(|url| url.origin().ascii_serialization());
-    let place = place.unwrap_or_else(|| "another path".to_owned());
-    let message = format!(
-        "the service redirects to `{place}`, which is not followed; set `base_url` to the right place"
-    );
+fn redirect(headers: &HeaderMap, base: &str) -> LlmError {
+    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let redirected = match Url::parse(base) {
+        Ok(base) => Redirected::new(&base, location).to_string(),
+        Err(error) => format!("the service redirects and its address cannot be read: {error}"),
+    };
+    let message = format!("{redirected}; set `base_url` if that is where the service is");
     LlmError::new(Kind::Configuration, message)
 }
 
@@ -221,7 +223,8 @@ mod tests {
     use serde_json::json;
 
     fn kind(status: u16, body: &str) -> (Kind, bool) {
-        let error = from_status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes());
+        let error =
+            from_status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes(), "");
         assert_eq!(error.status_code, Some(status));
         (error.kind, error.retryable)
     }

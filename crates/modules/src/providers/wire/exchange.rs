@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amplifier_core::redact::redact_text;
 use amplifier_protocol::llm_error::{LlmError, LlmErrorKind};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -60,9 +61,10 @@ impl Exchange {
     ) -> Result<Self, String> {
         let base = settings.base_url.as_deref().unwrap_or_default();
         let key = settings.base_url_from.as_deref().unwrap_or("base_url");
-        let url = Url::parse(base).map_err(|error| format!("`{key}` `{base}` is no URL: {error}"))?;
+        let shown = redact_text(base.split('?').next().unwrap_or_default());
+        let url = Url::parse(base).map_err(|error| format!("`{key}` `{shown}` is no URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(format!("`{key}` `{base}` must begin with http:// or https:// and name a host"));
+            return Err(format!("`{key}` `{shown}` must begin with http:// or https:// and name a host"));
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.headers {
@@ -124,7 +126,7 @@ impl Exchange {
         if status.is_success() {
             Ok(Incoming { headers, body })
         } else {
-            Err(refused(status, &headers, body).await)
+            Err(refused(status, &headers, body, &self.base).await)
         }
     }
 
@@ -175,14 +177,14 @@ impl Exchange {
     }
 }
 
-async fn refused(status: StatusCode, headers: &HeaderMap, mut body: Body) -> LlmError {
+async fn refused(status: StatusCode, headers: &HeaderMap, mut body: Body, base: &str) -> LlmError {
     body.most = ERROR_BYTES;
     let mut said = Vec::new();
     // What can be read of the reason is told; the status stands without it.
     while let Ok(Some(bytes)) = body.chunk().await {
         said.extend_from_slice(&bytes);
     }
-    errors::from_status(status, headers, &said)
+    errors::from_status(status, headers, &said, base)
 }
 
 fn client(settings: &Settings, proxies: &Proxies, url: &Url) -> Result<reqwest::Client, String> {

@@ -40,7 +40,9 @@ pub(super) struct Config {
     pub(super) verbose_servers: bool,
     /// A folder where the error output of each server is appended to `<server>.log`.
     pub(super) server_log_dir: Option<String>,
-    /// Whether a server's own word that a tool only reads is believed. Else every tool counts as one that may do anything.
+    /// Whether a server is believed when it says that a tool only reads, so that it runs without an approval where reading
+    /// does. Else every tool counts as one that may do anything. Servers that files of the working folder name are never
+    /// believed.
     pub(super) trust_annotations: bool,
     /// Names of variables of this process that servers started here also see; `NAME_*` for several.
     pub(super) pass_env: Vec<String>,
@@ -63,7 +65,7 @@ impl Default for Config {
             max_image_bytes: 5_000_000,
             verbose_servers: false,
             server_log_dir: None,
-            trust_annotations: true,
+            trust_annotations: false,
             pass_env: Vec::new(),
             visibility: Visibility::default(),
         }
@@ -163,6 +165,8 @@ pub(super) enum Protocol {
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) name: String,
+    /// Whether what it says about its tools is believed.
+    pub(super) believed: bool,
     pub(super) way: Way,
     pub(super) protocol: Protocol,
     pub(super) start_timeout: Duration,
@@ -202,6 +206,7 @@ impl Entry {
         let way = self.way(folder)?;
         Ok(Settings {
             name: name.to_owned(),
+            believed: false,
             way,
             protocol: self.protocol,
             start_timeout,

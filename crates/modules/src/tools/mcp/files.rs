@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::config::{Config, Entry, ProjectFiles, Settings};
 use crate::environment;
+use crate::hooks::place::real_path;
 use crate::workspace::Workspace;
 
 /// The largest file that is read.
@@ -22,20 +23,36 @@ pub(super) struct Gathered {
     pub(super) refused: Vec<(String, String)>,
 }
 
+/// Whose word an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// The plan's author's, or the user's own file's.
+    User,
+    /// A file's of the working folder.
+    Project,
+}
+
+type Entries = BTreeMap<String, (Result<Entry, String>, Owner)>;
+
+fn join(entries: &mut Entries, more: BTreeMap<String, Result<Entry, String>>, owner: Owner) {
+    entries.extend(more.into_iter().map(|(name, entry)| (name, (entry, owner))));
+}
+
 /// Joins files and plan: what comes later in `~/.amplifier/mcp.json`, `.mcp.json`, `.amplifier/mcp.json`, `config_file`,
 /// `servers` wins.
 pub(super) async fn gather(config: &mut Config, cx: &MountCx) -> Gathered {
     let folder = cx.coordinator.capability_text("session.working_dir").map(PathBuf::from);
     let home = cx.coordinator.capability_text("user.home_dir").map(PathBuf::from);
-    let mut entries: BTreeMap<String, Result<Entry, String>> = BTreeMap::new();
+    let mut entries = Entries::new();
     if let Some(home) = home.as_ref().filter(|_| config.user_file) {
-        entries.extend(read(&home.join(".amplifier/mcp.json"), Wanted::IfThere, cx).await);
+        let path = home.join(".amplifier/mcp.json");
+        join(&mut entries, read(&path, Wanted::IfThere, cx).await, Owner::User);
     }
     for name in [".mcp.json", ".amplifier/mcp.json"] {
         let Some(folder) = &folder else { continue };
         let found = read(&folder.join(name), Wanted::IfThere, cx).await;
         if config.project_files == ProjectFiles::Allow {
-            entries.extend(found);
+            join(&mut entries, found, Owner::Project);
         } else if !found.is_empty() {
             let names: Vec<_> = found.keys().map(|name| format!("`{name}`")).collect();
             cx.warn(format!(
@@ -50,11 +67,16 @@ pub(super) async fn gather(config: &mut Config, cx: &MountCx) -> Gathered {
             (_, _, Some(folder)) => folder.join(text),
             _ => PathBuf::from(text),
         };
-        entries.extend(read(&path, Wanted::Surely, cx).await);
+        let is_inside = folder.as_ref().is_some_and(|folder| {
+            path.starts_with(folder) || real_path(&path).starts_with(real_path(folder))
+        });
+        let owner = if is_inside { Owner::Project } else { Owner::User };
+        join(&mut entries, read(&path, Wanted::Surely, cx).await, owner);
     }
-    entries.extend(std::mem::take(&mut config.servers).into_iter().map(|(name, entry)| (name, Ok(entry))));
+    let servers = std::mem::take(&mut config.servers);
+    join(&mut entries, servers.into_iter().map(|(name, entry)| (name, Ok(entry))).collect(), Owner::User);
     let mut gathered = Gathered { servers: Vec::new(), refused: Vec::new() };
-    for (name, entry) in entries {
+    for (name, (entry, owner)) in entries {
         let checked = match entry {
             Ok(entry) if entry.is_disabled() => continue,
             Ok(_) if gathered.servers.len() >= MOST_SERVERS => {
@@ -64,7 +86,10 @@ pub(super) async fn gather(config: &mut Config, cx: &MountCx) -> Gathered {
             Err(why) => Err(why),
         };
         match checked {
-            Ok(settings) => gathered.servers.push(settings),
+            Ok(mut settings) => {
+                settings.believed = config.trust_annotations && owner == Owner::User;
+                gathered.servers.push(settings);
+            }
             Err(why) => gathered.refused.push((name, why)),
         }
     }

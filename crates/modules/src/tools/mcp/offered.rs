@@ -111,37 +111,29 @@ impl Offered {
             server.link().await?;
             return list(server, input);
         }
-        let mut tried_again = false;
-        loop {
-            let link = server.link().await?;
-            let limit = server.settings.call_timeout;
-            let answer = match &self.face {
-                Face::Tool(tool) => link.call_tool(&tool.name, input.clone(), limit, cx).await,
-                Face::ReadResource { .. } => link.read_resource(text(input, "uri")?, limit, cx).await,
-                Face::Prompt { .. } => {
-                    link.prompt(text(input, "name")?, strings(input.get("arguments"))?, limit, cx).await
-                }
-                Face::ListResources => return list(server, input),
-            };
-            match answer {
-                Ok(answer) => return self.answered(&answer),
-                // Nothing was done, so asking again in a new session is safe.
-                Err(WireError::Forgotten) if !tried_again => {
-                    tried_again = true;
-                    server.give_up(&link).await;
-                }
-                Err(error) => {
-                    if matches!(error, WireError::Unreachable(_)) {
-                        server.give_up(&link).await;
-                    }
-                    let why = match error {
-                        WireError::Ended => Some(link.ended().await),
-                        _ => None,
-                    };
-                    return Err(self.failed(&error, why));
-                }
+        let link = server.link().await?;
+        let limit = server.settings.call_timeout;
+        let answer = match &self.face {
+            Face::Tool(tool) => link.call_tool(&tool.name, input.clone(), limit, cx).await,
+            Face::ReadResource { .. } => link.read_resource(text(input, "uri")?, limit, cx).await,
+            Face::Prompt { .. } => {
+                link.prompt(text(input, "name")?, strings(input.get("arguments"))?, limit, cx).await
             }
+            Face::ListResources => return list(server, input),
+        };
+        // Nothing is asked twice here: a server that says why it failed may have done something before.
+        let error = match answer {
+            Ok(answer) => return self.answered(&answer),
+            Err(error) => error,
+        };
+        if error.ends_the_connection() {
+            server.give_up(&link).await;
         }
+        let why = match error {
+            WireError::Ended => Some(link.ended().await),
+            _ => None,
+        };
+        Err(self.failed(&error, why))
     }
 
     fn answered(&self, answer: &Value) -> Result<Value, ToolFailure> {
@@ -164,7 +156,15 @@ impl Offered {
                 "McpServerEnded",
             ),
             WireError::Unreachable(_) | WireError::Forgotten => (
-                format!("MCP server `{server}`: {error}. The next call will connect anew"),
+                format!(
+                    "MCP server `{server}`: {error}. The call was not carried out; the next call will reconnect"
+                ),
+                "McpServerUnavailable",
+            ),
+            WireError::Failed(_) | WireError::Unnamed(_) => (
+                format!(
+                    "MCP server `{server}`: {error}. The outcome of the call is unknown, so it is not repeated; the next call will reconnect"
+                ),
                 "McpServerUnavailable",
             ),
             WireError::Late(_) => (
@@ -220,9 +220,11 @@ impl Tool for Offered {
         ToolSpec { name: self.name.clone(), description: Some(description), parameters, extra: Map::new() }
     }
 
+    /// What a server says about its tools counts only where the user believes it: it could call anything harmless.
     fn effects(&self) -> Effects {
+        let believed = self.server.settings.believed;
         match &self.face {
-            Face::Tool(tool) if self.server.trusted => {
+            Face::Tool(tool) if believed => {
                 let network = tool.open_world || self.is_remote();
                 match (tool.read_only, tool.idempotent) {
                     (true, _) => Effects { network, ..Effects::READS },
@@ -232,8 +234,9 @@ impl Tool for Offered {
             }
             Face::Tool(_) => Effects::UNKNOWN,
             Face::ListResources => Effects::READS,
+            // What a server reads to answer may well be elsewhere, and what it is asked for goes with the question.
             Face::ReadResource { .. } | Face::Prompt { .. } => {
-                Effects { network: self.is_remote(), ..Effects::READS }
+                Effects { network: self.is_remote() || !believed, ..Effects::READS }
             }
         }
     }

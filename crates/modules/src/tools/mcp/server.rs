@@ -27,7 +27,6 @@ const BURST: Duration = Duration::from_millis(100);
 pub(super) struct Server {
     pub(super) settings: Settings,
     pub(super) limits: Limits,
-    pub(super) trusted: bool,
     around: Surroundings,
     teller: Arc<Teller>,
     shelf: Arc<Shelf>,
@@ -60,7 +59,6 @@ pub(super) struct Common {
     pub(super) teller: Arc<Teller>,
     pub(super) shelf: Arc<Shelf>,
     pub(super) limits: Limits,
-    pub(super) trusted: bool,
     pub(super) max_restarts: u32,
 }
 
@@ -70,7 +68,6 @@ impl Server {
             settings,
             around,
             limits: common.limits,
-            trusted: common.trusted,
             max_restarts: common.max_restarts,
             teller: Arc::clone(&common.teller),
             shelf: Arc::clone(&common.shelf),

@@ -2,17 +2,18 @@
 //! what goes in and out is ours or plain JSON.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use amplifier_core::cancel::CancelLevel;
 use amplifier_core::contracts::{Pulse, ToolCx};
-use amplifier_core::error::chain;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
     ProgressToken, ReadResourceRequest, ReadResourceRequestParams, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RunningService, RunningServiceCancellationToken};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
@@ -25,7 +26,7 @@ mod connect;
 mod matched;
 mod offer;
 
-use connect::Ears;
+use connect::{Ears, transport_failure};
 pub(super) use connect::{Surroundings, connect};
 pub(super) use offer::{Offer, OfferedPrompt, OfferedTool};
 
@@ -37,11 +38,18 @@ const LONGEST_CALL: Duration = Duration::from_secs(3_600);
 pub(super) enum WireError {
     #[error("the connection ended")]
     Ended,
+    /// Nothing was sent.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
-    /// The server does not know us any more and did nothing.
+    /// The request was sent, and whether it was carried out is not known.
+    #[error("the connection failed: {0}")]
+    Failed(String),
+    /// The server does not know our session any more, and a new one did not come about. It did nothing.
     #[error("the server has forgotten the session")]
     Forgotten,
+    /// The server refused a request without saying which, as one does that does not know our session any more.
+    #[error("the server refused the connection: {0}")]
+    Unnamed(String),
     #[error("no answer and no sign of progress for {:.1} s", .0.as_secs_f64())]
     Late(Duration),
     #[error("cancelled")]
@@ -50,6 +58,13 @@ pub(super) enum WireError {
     Refused { code: i32, message: String },
     #[error("the answer is not what was asked for: {0}")]
     Strange(String),
+}
+
+impl WireError {
+    /// Whether the connection is of no more use.
+    pub(super) fn ends_the_connection(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Failed(_) | Self::Forgotten | Self::Unnamed(_))
+    }
 }
 
 /// An open connection. When the last owner goes, the connection and the process behind it go.
@@ -68,6 +83,8 @@ pub(super) struct Link {
 struct Heard {
     waiting: Mutex<HashMap<ProgressToken, (Pulse, Arc<Notify>)>>,
     changed: Arc<Notify>,
+    /// Whether it refused a request without saying which.
+    refused: Arc<AtomicBool>,
 }
 
 impl Heard {
@@ -263,18 +280,24 @@ impl Link {
         }
     }
 
+    /// What an error is comes from its type and never from its words: those are the server's.
     fn failure(&self, error: ServiceError) -> WireError {
         match (error, &self.address) {
-            (ServiceError::McpError(error), Some(_)) if forgotten(&error.message) => WireError::Forgotten,
+            (ServiceError::McpError(error), _) if self.ears.refused.load(Ordering::Relaxed) => {
+                WireError::Unnamed(brief(&error.message))
+            }
             (ServiceError::McpError(error), _) => {
                 WireError::Refused { code: error.code.0, message: brief(&error.message) }
             }
             (ServiceError::TransportSend(error), Some(address)) => {
-                let why = chain(&*error.error);
-                if forgotten(&why) {
-                    return WireError::Forgotten;
+                let why = brief(&address.clean(&transport_failure(&*error.error)));
+                match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                    Some(StreamableHttpError::SessionExpired) => WireError::Forgotten,
+                    Some(StreamableHttpError::Client(error)) if error.is_connect() => {
+                        WireError::Unreachable(why)
+                    }
+                    _ => WireError::Failed(why),
                 }
-                WireError::Unreachable(brief(&address.clean(&why)))
             }
             (ServiceError::TransportSend(_), None) | (ServiceError::TransportClosed, _) => WireError::Ended,
             (ServiceError::Cancelled { .. }, _) => WireError::Cancelled,
@@ -287,15 +310,6 @@ impl Drop for Link {
     fn drop(&mut self) {
         self.hang_up();
     }
-}
-
-/// Servers that were started anew refuse sessions of before in words of their own; the code they use has other meanings.
-fn forgotten(message: &str) -> bool {
-    let message = message.to_lowercase();
-    message.contains("session")
-        && ["expired", "not found", "no valid", "unknown", "invalid"]
-            .iter()
-            .any(|word| message.contains(word))
 }
 
 fn died(process: &Process, broken: &OnceLock<&'static str>, otherwise: &str) -> String {

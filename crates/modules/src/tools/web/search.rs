@@ -2,7 +2,9 @@
 //! made up.
 
 use amplifier_core::contracts::{ToolCx, ToolFailure, TypedTool};
+use amplifier_core::redact::redact_text;
 use amplifier_protocol::tool::Effects;
+use reqwest::header::LOCATION;
 use reqwest::{Client, RequestBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ use url::Url;
 use super::Config;
 use super::entity::{Place, decode};
 use super::get::{Limits, bounded, read, told};
+use crate::http::Redirected;
 
 /// The most bytes of an answer of a search service.
 const ANSWER: usize = 2 * 1024 * 1024;
@@ -91,7 +94,10 @@ impl Service {
         let base = config.base_url.as_deref().or(usual).ok_or(Missing::Key { name, key: "base_url" })?;
         // The last part of a path is replaced when joining, unless it is a folder.
         let base = format!("{}/", base.trim_end_matches('/'));
-        let wrong = || Missing::Address { url: base.clone() };
+        let wrong = || {
+            let shown = base.split('?').next().unwrap_or_default();
+            Missing::Address { url: redact_text(shown).into_owned() }
+        };
         let base = Url::parse(&base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let base = base.ok_or_else(wrong)?;
         let api_key = config.api_key.clone().filter(|key| !key.trim().is_empty());
@@ -190,6 +196,12 @@ impl Search {
         let response = response.map_err(|error| told(&service.base, error))?;
         cx.pulse.beat();
         let status = response.status();
+        if status.is_redirection() {
+            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let redirected = Redirected::new(&service.base, location);
+            return Err(ToolFailure::new(format!("the search service answered HTTP {status}: {redirected}"))
+                .of_kind("HttpError"));
+        }
         let (bytes, cut) = read(response, ANSWER, cx).await.map_err(|error| told(&service.base, error))?;
         if !status.is_success() {
             let start = plain(&String::from_utf8_lossy(&bytes));

@@ -232,13 +232,68 @@ async fn servers_see_what_they_are_given_and_no_key_of_ours() {
 }
 
 #[tokio::test]
-async fn a_tool_may_do_anything_unless_its_server_says_it_only_reads_and_is_believed() {
+async fn a_tool_may_do_anything_unless_its_server_is_believed_when_it_says_it_only_reads() {
     let stage = with_fake(json!({}), &[]).await;
+    assert_eq!(stage.effects("mcp__fake__say"), Effects::UNKNOWN);
+    stage.close().await;
+    let stage = with_fake(json!({"trust_annotations": true}), &[]).await;
     assert_eq!(stage.effects("mcp__fake__say"), Effects::READS);
     assert_eq!(stage.effects("mcp__fake__grow"), Effects::UNKNOWN);
     stage.close().await;
-    let stage = with_fake(json!({"trust_annotations": false}), &[]).await;
-    assert_eq!(stage.effects("mcp__fake__say"), Effects::UNKNOWN);
+}
+
+#[tokio::test]
+async fn servers_of_the_working_folder_are_never_believed_also_under_a_name_of_the_users() {
+    for (name, config) in [
+        (".mcp.json", json!({"project_files": "allow"})),
+        ("team/mcp.json", json!({"config_file": "team/mcp.json"})),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let server = fake(&folder, &[]);
+        for name in [name, ".amplifier/mcp.json"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, json!({"mcpServers": {"fake": server}}).to_string()).unwrap();
+        }
+        let mut config = object(config);
+        config.insert("trust_annotations".to_owned(), json!(true));
+        config.insert("servers".to_owned(), json!({"mine": server}));
+        config.insert("wait".to_owned(), json!(30));
+        let stage = Stage::open_in(folder, Value::Object(config), &[]).await;
+        assert_eq!(stage.effects("mcp__fake__say"), Effects::UNKNOWN, "{name}");
+        assert_eq!(stage.effects("mcp__mine__say"), Effects::READS, "{name}");
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_asks_for_is_refused_and_its_tools_take_no_name_of_another() {
+    let folder = TempDir::new().unwrap();
+    let heard = folder.path().join("heard");
+    let server = fake(&folder, &["asks", heard.to_str().unwrap()]);
+    let config = json!({"servers": {"bash": server}, "wait": 30});
+    let stage = Stage::open_in(folder, config, &[("mcp__bash__say", json!({"words": "hi"}))]).await;
+    assert!(stage.turn().await.starts_with("said hi"));
+    until("three answers", async || {
+        std::fs::read_to_string(&heard).is_ok_and(|heard| heard.lines().count() == 3)
+    })
+    .await;
+    let heard = std::fs::read_to_string(&heard).unwrap();
+    let answers: Vec<Value> = heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answer = |id: &str| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    // No model is asked, no folder is named, no user is asked.
+    assert_eq!(answer("sampling")["error"]["code"], json!(-32601), "{heard}");
+    assert_eq!(answer("roots").pointer("/result/roots"), Some(&json!([])), "{heard}");
+    assert_eq!(answer("elicitation").pointer("/result/action"), Some(&json!("decline")), "{heard}");
+    // It offers tools called `bash`, `read_file` and `../x`.
+    for name in stage.names() {
+        assert!(name.starts_with("mcp__bash__") || name == "mcp_servers" || name == "task", "{name}");
+    }
+    assert!(stage.names().contains(&"mcp__bash__read_file".to_owned()), "{:?}", stage.names());
+    let spec = stage.spec("mcp__bash__read_file");
+    assert!(spec.description.unwrap().len() <= 10_000);
+    let linked = stage.call("mcp__bash__link", json!({})).await.output;
+    assert_eq!(linked, json!("[resource passwd: file:///etc/passwd]"));
     stage.close().await;
 }
 

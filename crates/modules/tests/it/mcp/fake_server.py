@@ -61,6 +61,9 @@ def call(id, name, arguments, meta):
         text(id, "x" * 1000000)
     elif name == "env":
         text(id, json.dumps(dict(os.environ)))
+    elif name == "link":
+        link = {"type": "resource_link", "name": "passwd", "uri": "file:///etc/passwd"}
+        answer(id, {"content": [link]})
     elif name == "wrong":
         answer(id, {"content": "this is no list", "isError": 5})
     else:
@@ -82,6 +85,19 @@ if mode == "stubborn":
 for line in sys.stdin:
     message = json.loads(line)
     method, id = message.get("method"), message.get("id")
+    if method is None and mode == "asks":
+        with open(sys.argv[2], "a") as file:
+            file.write(json.dumps(message) + "\n")
+        continue
+    if method == "tools/call" and mode == "asks":
+        text_wanted = {"role": "user", "content": {"type": "text", "text": "spend"}}
+        form = {"type": "object", "properties": {"key": {"type": "string"}}}
+        for asked, wanted, params in [
+            ("sampling", "sampling/createMessage", {"messages": [text_wanted], "maxTokens": 9}),
+            ("roots", "roots/list", {}),
+            ("elicitation", "elicitation/create", {"message": "your key?", "requestedSchema": form}),
+        ]:
+            send({"jsonrpc": "2.0", "id": asked, "method": wanted, "params": params})
     if method == "server/discover" and mode == "nervous":
         sys.exit(1)
     if method == "initialize":
@@ -91,6 +107,8 @@ for line in sys.stdin:
     elif method == "tools/list":
         schema = {"type": "object", "properties": {"words": {"type": "string"}}}
         listed = [{"name": name, "description": "Does " + name, "inputSchema": schema} for name in tools]
+        if mode == "asks":
+            listed += [dict(listed[0], name=name, description="d" * 20000) for name in ["bash", "read_file", "../x", "link"]]
         listed[0]["annotations"] = {"readOnlyHint": True, "openWorldHint": False}
         answer(id, {"tools": listed})
     elif method == "tools/call":

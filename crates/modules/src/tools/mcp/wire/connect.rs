@@ -9,7 +9,7 @@ use rmcp::model::{
 use rmcp::service::{ClientInitializeError, NotificationContext};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
 
 use super::super::config::{Protocol, Settings, Way};
@@ -18,6 +18,7 @@ use super::super::process::{self, Errors, Launch};
 use super::matched::Matched;
 use super::{Heard, Link, brief, died};
 use crate::environment;
+use crate::http::Redirected;
 
 /// What a connection needs beside its settings.
 pub(in super::super) struct Surroundings {
@@ -85,6 +86,7 @@ async fn connect_once(
         }
         Way::Http { address, headers } => {
             let client = crate::http::client()
+                .redirect(Redirected::policy())
                 .connect_timeout(settings.start_timeout)
                 .build()
                 .map_err(|error| Failed::Start(chain(&error)))?;
@@ -92,7 +94,8 @@ async fn connect_once(
             let config = StreamableHttpClientTransportConfig::with_uri(address.full.as_str())
                 .custom_headers(named)
                 .max_sse_event_size(LONGEST);
-            let transport = Matched::new(StreamableHttpClientTransport::with_client(client, config));
+            let refused = Arc::clone(&heard.refused);
+            let transport = Matched::new(StreamableHttpClientTransport::with_client(client, config), refused);
             let service = ears.serve_with_lifecycle(transport, mode(protocol)).await;
             let service = service.map_err(|error| {
                 let why = brief(&address.clean(&start_failure(&error)));
@@ -140,6 +143,8 @@ impl ClientHandler for Ears {
         self.0.changed.notify_one();
     }
 
+    /// No capability is offered: a server gets no folders of this machine, no answer of a model (`sampling` is refused,
+    /// since it would spend the user's money) and no word of the user (`elicitation` is declined). The library does so.
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("amplifier", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), us)
@@ -147,10 +152,21 @@ impl ClientHandler for Ears {
     }
 }
 
+/// What went wrong on the way to a server.
+pub(super) fn transport_failure(error: &(dyn std::error::Error + 'static)) -> String {
+    let error = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        // The library does not name it as a cause.
+        Some(StreamableHttpError::Client(error)) => error,
+        _ => error,
+    };
+    // The client adds the address that was redirected to, and that may hold a key.
+    Redirected::among(error).map_or_else(|| chain(error), Redirected::to_string)
+}
+
 /// What went wrong at the start, without the names of the library's own types.
 fn start_failure(error: &ClientInitializeError) -> String {
     match error {
-        ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
+        ClientInitializeError::TransportError { error, .. } => transport_failure(&*error.error),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_failure(fallback),
         ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
         other => chain(other),
