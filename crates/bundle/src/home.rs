@@ -2,7 +2,6 @@
 //!
 //! Paths are compared here, never opened; links are resolved by whoever reads files (`fetch.rs`).
 
-use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 /// The surroundings of a file.
@@ -101,56 +100,6 @@ pub fn is_relative(reference: &str) -> bool {
     matches!(reference, "." | "..") || reference.starts_with("./") || reference.starts_with("../")
 }
 
-/// A reference as messages show it: what stands before the `@` of an address's host may be a password.
-pub fn shown(reference: &str) -> String {
-    let Some((scheme, rest)) = reference.split_once("://") else { return reference.to_owned() };
-    let rest = &without_tokens(rest);
-    let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at_checked(host_end).unwrap_or((rest, ""));
-    match authority.rsplit_once('@') {
-        // A bare user name, as in `git@host`, is no secret.
-        Some((user, host)) if user.contains(':') || !scheme.contains("ssh") => {
-            format!("{scheme}://***@{host}{path}")
-        }
-        _ => format!("{scheme}://{rest}"),
-    }
-}
-
-/// What stands in the query of an address under a name that sounds like a secret may be one.
-fn without_tokens(address: &str) -> String {
-    const SECRETS: [&str; 7] = ["token", "secret", "sig", "auth", "password", "credential", "key"];
-    let Some((before, query)) = address.split_once('?') else { return address.to_owned() };
-    let (query, after) = query.split_at(query.find(['#', '@']).unwrap_or(query.len()));
-    let hide = |pair: &str| match pair.split_once('=') {
-        Some((key, _)) if SECRETS.iter().any(|word| key.to_ascii_lowercase().contains(word)) => {
-            format!("{key}=***")
-        }
-        _ => pair.to_owned(),
-    };
-    format!("{before}?{}{after}", query.split('&').map(hide).collect::<Vec<_>>().join("&"))
-}
-
-/// A text in which the credentials of addresses are stars, so that what stands after them keeps its column.
-pub(crate) fn starred(text: &str) -> String {
-    let mut hidden = text.match_indices("://").filter_map(|(at, _)| user_at(text, at)).peekable();
-    let star = |(at, c): (usize, char)| {
-        while hidden.next_if(|range| range.end <= at).is_some() {}
-        if hidden.peek().is_some_and(|range| range.contains(&at)) { '*' } else { c }
-    };
-    text.char_indices().map(star).collect()
-}
-
-/// What stands before the host of the address whose `://` is here, when it may be a secret.
-fn user_at(text: &str, at: usize) -> Option<Range<usize>> {
-    let start = at + "://".len();
-    let rest = text.get(start..)?;
-    let ends = |c: char| c.is_whitespace() || "/?#\"'<>,[]{}".contains(c);
-    let authority = rest.get(..rest.find(ends).unwrap_or(rest.len()))?;
-    let (user, _) = authority.rsplit_once('@')?;
-    let is_ssh = text.get(..at)?.ends_with("ssh");
-    (!is_ssh || user.contains(':')).then(|| start..start + user.len())
-}
-
 /// A path without `.` and `..`; above the root there is nothing.
 pub fn normalize(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
@@ -179,39 +128,6 @@ mod tests {
         assert_eq!(home.rebase("./m/./n"), Ok(Some("/b/c/m/n".into())));
         for kept in ["git+https://h/r@main", "/abs", "name", ".hidden", "~/x"] {
             assert_eq!(home.rebase(kept), Ok(None), "{kept}");
-        }
-    }
-
-    #[test]
-    fn credentials_in_an_address_are_not_shown() {
-        assert_eq!(
-            shown("git+https://u:t0ken@host/o/r@main#subdirectory=x"),
-            "git+https://***@host/o/r@main#subdirectory=x"
-        );
-        assert_eq!(shown("https://t0ken@host"), "https://***@host");
-        assert_eq!(
-            shown("git+https://h/o/r?a=1&private_token=t0ken@v1#subdirectory=x"),
-            "git+https://h/o/r?a=1&private_token=***@v1#subdirectory=x"
-        );
-        for plain in
-            ["git+ssh://git@host/o/r@v1", "git+https://host/o/r@main", "ns:path", "./x@y", "file:///a@b"]
-        {
-            assert_eq!(shown(plain), plain);
-        }
-    }
-
-    #[test]
-    fn credentials_are_stars_in_a_text_that_is_shown() {
-        for (text, shown) in [
-            (
-                "source: git+https://u:tök@host/o/r@main, x: 1",
-                "source: git+https://*****@host/o/r@main, x: 1",
-            ),
-            ("[http://t@a, \"http://u:v@b/c\"]", "[http://*@a, \"http://***@b/c\"]"),
-            ("git+ssh://git@host/x and me@example.com", "git+ssh://git@host/x and me@example.com"),
-            ("git+ssh://git:pw@host/x", "git+ssh://******@host/x"),
-        ] {
-            assert_eq!(starred(text), shown);
         }
     }
 

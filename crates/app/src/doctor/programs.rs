@@ -80,6 +80,8 @@ pub(super) async fn node(patient: &Patient) -> Finding {
 async fn ask(program: &str, patient: &Patient) -> Result<String, String> {
     let mut command = Command::new(program);
     command.arg("--version").env_clear().envs(patient.access.environment.all()).kill_on_drop(true);
+    // Some of them start what a file in the working directory names, such as the toolchain of a Rust project.
+    command.current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let output = command.output().await.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "is not installed".to_owned(),

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use amplifier_core::redact::{names_a_secret, redact_text};
+use amplifier_protocol::address::hide;
 use amplifier_protocol::locate::join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -253,7 +254,7 @@ impl Search<'_> {
             }
             let keys = self.keys(module, entries, pointer, author);
             if author == Author::Stranger || !keys.is_empty() {
-                let (module, url) = (module.to_owned(), redact_text(url).into_owned());
+                let (module, url) = (module.to_owned(), redact_text(&hide(url)).into_owned());
                 self.found.push(Power::Address { module, url, keys });
             }
         }

@@ -44,6 +44,7 @@ mod kills;
 mod known_keys;
 mod llama;
 mod llama_vendors;
+mod locks;
 mod module;
 #[cfg(target_os = "linux")]
 mod names;
