@@ -4,6 +4,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use amplifier_protocol::address::hide;
+
 /// The surroundings of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
@@ -71,6 +73,20 @@ impl Home {
         Err(Escape { path: path.to_owned(), root: self.root.clone() })
     }
 
+    /// Passes an address that a file may name: what was fetched must not read this machine by spelling its paths differently.
+    ///
+    /// # Errors
+    /// [`Escape`] when the file was fetched and the address is a path of this machine.
+    pub fn check_address(&self, address: &str) -> Result<(), Escape> {
+        let Source::Fetched { uri, .. } = &self.source else { return Ok(()) };
+        let is_path = names_path(address) || address.split(['/', '\\']).any(|part| part == "..");
+        // A repository of this machine may name another one.
+        if !is_path && (is_remote(address) || !is_remote(uri)) {
+            return Ok(());
+        }
+        Err(Escape { path: hide(address).into_owned(), root: self.root.clone() })
+    }
+
     /// A module source written in this file: `./x` and `../x` become an absolute path, or an address below the pinned
     /// one; everything else stays as it is.
     ///
@@ -78,6 +94,7 @@ impl Home {
     /// As [`Home::join`].
     pub fn rebase(&self, source: &str) -> Result<Option<String>, Escape> {
         if !is_relative(source) {
+            self.check_address(source)?;
             return Ok(None);
         }
         let path = self.join(source)?;
@@ -93,6 +110,22 @@ impl Home {
         }
         Ok(Some(path.to_string_lossy().into_owned()))
     }
+}
+
+/// Whether an address leads away from this machine.
+pub(crate) fn is_remote(address: &str) -> bool {
+    !names_path(address) && !["git+file:", "zip+file:"].iter().any(|local| begins(address, local))
+}
+
+/// Whether an address is a path of this machine, in one of its spellings.
+fn names_path(address: &str) -> bool {
+    ["file:", "~", "/", "\\"].iter().any(|local| begins(address, local))
+}
+
+/// As sources are read: blanks around them and the case of a scheme do not matter.
+fn begins(address: &str, prefix: &str) -> bool {
+    let head = address.trim_start().get(..prefix.len());
+    head.is_some_and(|head| head.eq_ignore_ascii_case(prefix))
 }
 
 /// Whether a reference is a path from the folder of the file it stands in.
@@ -141,7 +174,21 @@ mod tests {
             Ok(Some("git+https://h/o/r@abc#subdirectory=modules/m".into()))
         );
         assert_eq!(home.rebase(".."), Ok(Some("git+https://h/o/r@abc".into())));
-        assert!(home.rebase("../../etc").is_err());
+        for out in [
+            "../../etc",
+            "/etc",
+            "~/x",
+            "file:///etc",
+            " FILE:///etc",
+            "git+file:///r",
+            "Zip+File:///a.zip",
+            "a/../../x",
+        ] {
+            assert!(home.rebase(out).is_err(), "{out}");
+        }
+        for kept in ["git+https://h/r@main", "https://h/a.zip", "name", "tool-x/sub"] {
+            assert_eq!(home.rebase(kept), Ok(None), "{kept}");
+        }
         assert!(home.join("/etc/passwd").is_err());
     }
 }

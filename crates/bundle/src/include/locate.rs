@@ -85,13 +85,7 @@ pub(super) fn target_of_address(home: &Home, reference: &str) -> Result<Target, 
     if !is_address(reference) {
         return path_target(home, reference);
     }
-    if let Source::Fetched { uri, .. } = &home.source
-        && is_remote(uri)
-        && !is_remote(reference)
-    {
-        // What came from elsewhere must not read this machine by giving its paths another spelling.
-        return Err(Escape { path: hide(reference).into_owned(), root: home.root.clone() }.into());
-    }
+    home.check_address(reference)?;
     Ok(Target::Address(reference.to_owned()))
 }
 
@@ -202,11 +196,6 @@ fn is_address(reference: &str) -> bool {
         || reference.starts_with("~/")
 }
 
-/// Whether an address leads away from this machine.
-fn is_remote(address: &str) -> bool {
-    !["file:", "git+file:", "zip+file:", "~", "/"].iter().any(|local| address.starts_with(local))
-}
-
 fn is_path(reference: &str) -> bool {
     let drive =
         matches!(reference.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
@@ -237,6 +226,5 @@ mod tests {
         for name in ["foundation", "a:b", "a/b", ".hidden", "c:x"] {
             assert!(!is_path(name) && !is_address(name), "{name}");
         }
-        assert!(is_remote("git+https://h/r") && !is_remote("git+file:///r"));
     }
 }

@@ -29,11 +29,13 @@ mod chat_stops;
 #[cfg(target_os = "linux")]
 mod clock;
 mod config;
+mod confinement;
 mod connecting;
 mod credentials;
 mod demo;
 mod desk;
 mod doctor;
+mod fetched;
 mod fetching;
 mod help;
 #[cfg(target_os = "linux")]
@@ -45,6 +47,7 @@ mod known_keys;
 mod llama;
 mod llama_vendors;
 mod locks;
+mod looking;
 mod module;
 #[cfg(target_os = "linux")]
 mod names;
