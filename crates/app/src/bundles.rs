@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use amplifier_core::clock::Clock;
 use amplifier_core::loader::near_misses;
+use amplifier_protocol::address::HIDDEN;
 use amplifier_sources::error::FetchError;
 use amplifier_sources::fetch::{Freshness, Identity};
 use amplifier_sources::uri::SourceUri;
@@ -60,7 +61,8 @@ pub fn near(name: &str, access: &Access) -> Vec<String> {
 fn absolute(source: &str, access: &Access) -> Result<String, BundleFault> {
     let uri: SourceUri = source.parse().map_err(FetchError::from)?;
     let written = uri.to_string();
-    if written.contains("***") {
+    // What was shown without its credential leads nowhere by itself.
+    if uri.holds_credentials() || (uri.is_remote() && written.contains(HIDDEN)) {
         return Err(RegistryError::Credential { uri: written }.into());
     }
     let local = match &uri {
