@@ -213,6 +213,11 @@ impl Trap {
         for (words, takes) in LOOKING {
             let ran = self.run(words, bundle, *takes);
             self.is_untouched(&format!("`{words}` in {what}"), &ran);
+            // What is trusted is shown, without what it would start.
+            if what.starts_with("a trusted") && words.starts_with("tool ") {
+                assert_eq!(ran.code, 0, "{words}: {}", ran.seen());
+                assert!(ran.stderr.contains("`tool-mcp` starts servers"), "{words}: {}", ran.seen());
+            }
             if what.starts_with("a trusted") && words.starts_with("trust") {
                 assert_eq!(self.run("trust", None, Takes::Nothing).code, 0);
             }
