@@ -67,10 +67,6 @@ fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (mark, _) in text.match_indices("://") {
         let start = mark + "://".len();
-        // What follows in an address that was looked at belongs to it.
-        if found.last().is_some_and(|last| last.end > start) {
-            continue;
-        }
         let before = text.get(..mark).unwrap_or_default();
         let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
         let scheme = before.get(before.trim_end_matches(is_scheme).len()..).unwrap_or_default();
@@ -87,18 +83,27 @@ fn secrets(text: &str) -> Vec<Range<usize>> {
                 (false, _) => found.push(start..start + end),
             }
         }
-        parameters(rest, start, scheme.starts_with("git+"), &mut found);
+        // A commit or branch follows the query of a repository.
+        let ends = if scheme.starts_with("git+") { "&#@" } else { "&#" };
+        parameters(rest, start, ends, &mut found);
     }
+    // An address may stand in a parameter of another one.
+    found.sort_unstable_by_key(|secret| secret.start);
+    found.dedup_by(|next, secret| {
+        let is_inside = next.start < secret.end;
+        if is_inside {
+            secret.end = secret.end.max(next.end);
+        }
+        is_inside
+    });
     found
 }
 
-/// The values of secret parameters in the rest of an address, which begins at `start`.
-fn parameters(rest: &str, start: usize, has_reference: bool, found: &mut Vec<Range<usize>>) {
+/// The values of secret parameters in the rest of an address, which begins at `start`; a pair ends at one of `ends`.
+fn parameters(rest: &str, start: usize, ends: &str, found: &mut Vec<Range<usize>>) {
     let Some(query) = rest.find(['?', '#']) else { return };
     let mut at = query + 1;
     while let Some(pairs) = rest.get(at..) {
-        // A commit or branch follows the query of a repository.
-        let ends = if has_reference { "&#@" } else { "&#" };
         let length = end_of(pairs, ends);
         let pair = pairs.get(..length).unwrap_or_default();
         if let Some((name, value)) = pair.split_once('=')
@@ -133,6 +138,8 @@ mod tests {
                 "git+https://h/r?a=1&private_token=***@v1#subdirectory=x",
             ),
             ("{bundle: \"https://h/b.md?token=a@b\", x: 1}", "{bundle: \"https://h/b.md?token=***\", x: 1}"),
+            ("https://h/?u=http://a:b@z/&token=t", "https://h/?u=http://***@z/&token=***"),
+            ("https://h/?token=http://a:b@z", "https://h/?token=***"),
             (
                 "https://h/b?X-Amz-Signature=s&code=c#access_token=t",
                 "https://h/b?X-Amz-Signature=***&code=***#access_token=***",

@@ -92,6 +92,12 @@ fn i25_a_fetched_bundle_reads_nothing_outside_of_itself() {
         let shown = desk.with_git(&["agents", "show", agent, "--bundle", &uri]);
         assert!(!shown.seen().contains(SECRET), "{agent}: {}", shown.seen());
     }
+}
+
+#[test]
+fn i25_a_fetched_bundle_mentions_and_takes_modules_from_nothing_outside_of_itself() {
+    let (desk, server) = desk();
+    let outside = desk.path("outside/secret.md").display().to_string();
     for mention in [
         "../../outside/secret.md",
         "link.md",
