@@ -1,13 +1,15 @@
 //! Registering bundles and bringing them up to date. Preparing one is `prepare/bundle.rs`'s, the file of names
 //! `registry.rs`'s.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use amplifier_core::clock::Clock;
 use amplifier_core::loader::near_misses;
+use amplifier_protocol::address::HIDDEN;
+use amplifier_sources::error::FetchError;
 use amplifier_sources::fetch::{Freshness, Identity};
 use amplifier_sources::uri::SourceUri;
 use serde::Serialize;
@@ -17,7 +19,9 @@ use crate::clock::SystemClock;
 use crate::credentials;
 use crate::library::Access;
 use crate::lockfile::{self, LOCK_FILE};
-use crate::prepare::{BundleFault, Locking, PrepareOptions, PreparedBundle, current, prepare_bundle};
+use crate::prepare::{
+    BundleFault, Locking, PrepareOptions, PreparedBundle, Unavailable, current, prepare_bundle,
+};
 use crate::registry::{Entry as RegistryEntry, Registry, RegistryError};
 use crate::shelf;
 
@@ -55,9 +59,10 @@ pub fn near(name: &str, access: &Access) -> Vec<String> {
 
 /// An address that means the same in every folder.
 fn absolute(source: &str, access: &Access) -> Result<String, BundleFault> {
-    let uri: SourceUri = source.parse().map_err(amplifier_sources::error::FetchError::from)?;
+    let uri: SourceUri = source.parse().map_err(FetchError::from)?;
     let written = uri.to_string();
-    if written.contains("***") {
+    // What was shown without its credential leads nowhere by itself.
+    if uri.holds_credentials() || (uri.is_remote() && written.contains(HIDDEN)) {
         return Err(RegistryError::Credential { uri: written }.into());
     }
     let local = match &uri {
@@ -148,7 +153,13 @@ pub struct Update {
 /// Looks, in the whole closure of a bundle, for branches and tags that moved since they were fetched or locked. Changes
 /// nothing here; what was never fetched is, unless the access is offline: then it is told as unknown.
 pub async fn check(reference: &str, access: &Access) -> Result<Update, BundleFault> {
-    let bundle = prepare_bundle(reference, access, PrepareOptions::default()).await?;
+    let unavailable = match access.freshness {
+        Freshness::Offline => Unavailable::Listed,
+        Freshness::Reuse | Freshness::Refresh => Unavailable::Refused,
+    };
+    let bundle =
+        prepare_bundle(reference, access, PrepareOptions { unavailable, ..PrepareOptions::default() })
+            .await?;
     let mut update = Update {
         bundle: credentials::shown(reference),
         changes: Vec::new(),
@@ -203,6 +214,9 @@ pub async fn update(reference: &str, access: &Access) -> Result<Pending, BundleF
     let fresh = Access { freshness: Freshness::Refresh, ..access.clone() };
     let bundle = prepare_bundle(reference, &fresh, options).await?;
     let lock = lockfile::closure(&bundle).await?;
+    if let Some((path, old)) = &locked {
+        old.check_commits(&lock).map_err(changed(path))?;
+    }
     let update = Update {
         bundle: credentials::shown(reference),
         changes: old.changes(&lock).into_iter().map(Change::from).collect(),
@@ -232,10 +246,23 @@ impl Pending {
 pub async fn lock(reference: &str, access: &Access) -> Result<(PathBuf, usize), BundleFault> {
     let options = PrepareOptions { locking: Locking::Ignored, ..PrepareOptions::default() };
     let bundle = prepare_bundle(reference, access, options).await?;
-    lockfile::folder_of(&bundle)?;
-    if !bundle.missing.is_empty() {
-        return Err(BundleFault::Modules { of: bundle.fetched, problems: bundle.missing });
-    }
+    let folder = lockfile::folder_of(&bundle)?;
     let lock = lockfile::closure(&bundle).await?;
+    // One that cannot be read is written again.
+    if let Ok(Some(old)) = lockfile::read(&folder) {
+        old.check_commits(&lock).map_err(changed(&folder.join(LOCK_FILE)))?;
+    }
     Ok((lockfile::write(&bundle, &lock)?, lock.sources.len()))
+}
+
+/// A commit that is not what the lock says.
+fn changed(lock: &Path) -> impl FnOnce(FetchError) -> BundleFault {
+    let lock = lock.to_owned();
+    move |error| match &error {
+        FetchError::CacheChanged { key, .. } => {
+            let (changed, problems) = (BTreeSet::from([key.clone()]), vec![error.to_string()]);
+            BundleFault::Drift { lock, problems, changed }
+        }
+        _ => error.into(),
+    }
 }

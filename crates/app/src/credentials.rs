@@ -13,6 +13,7 @@ use amplifier_bundle::node::{Mapping, Node, NodeValue};
 use amplifier_bundle::notice::{Code, Notice};
 use amplifier_bundle::origin::{Overridden, Place};
 use amplifier_bundle::plan::PlanDraft;
+use amplifier_protocol::address::hide;
 use amplifier_protocol::locate::join;
 use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
 use amplifier_sources::uri::SourceUri;
@@ -182,10 +183,7 @@ fn owner(text: impl Fn(&str) -> Option<String>, section: &str) -> String {
 
 /// An address as it may be shown; other texts as they are.
 pub fn shown(address: &str) -> String {
-    match address.parse::<SourceUri>() {
-        Ok(uri) if uri.holds_credentials() => uri.to_string(),
-        _ => address.to_owned(),
-    }
+    hide(address).into_owned()
 }
 
 /// What is to be told about the includes of bundles; they are read before anything can be hidden, and shown hidden anyway.

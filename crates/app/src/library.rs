@@ -4,7 +4,7 @@
 //! Everything that was fetched is remembered with what exactly it was, so that a lock can be written from it; under a lock
 //! nothing else is given out, and what differs is remembered as a refusal that no lenient mode forgives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ use amplifier_bundle::home::Source;
 use amplifier_core::cancel::CancelToken;
 use amplifier_core::clock::Clock;
 use amplifier_sources::cache::Cache;
-use amplifier_sources::error::FetchError as SourceFetchError;
+use amplifier_sources::error::{Drift, FetchError as SourceFetchError};
 use amplifier_sources::fetch::{Base, FetchContext, Fetched as SourceFetched, Fetcher, Freshness, Identity};
 use amplifier_sources::git::Git;
 use amplifier_sources::lock::BundleLock;
@@ -118,6 +118,7 @@ pub struct Library {
 struct Seen {
     fetched: BTreeMap<String, (SourceUri, SourceFetched)>,
     refused: Vec<String>,
+    changed: BTreeSet<String>,
     absent: Vec<String>,
 }
 
@@ -191,6 +192,11 @@ impl Library {
         self.seen().refused.clone()
     }
 
+    /// The entries of the cache whose content is not what was locked.
+    pub fn changed(&self) -> BTreeSet<String> {
+        self.seen().changed.clone()
+    }
+
     /// What was asked for offline and is not here.
     pub fn absent(&self) -> Vec<String> {
         self.seen().absent.clone()
@@ -221,7 +227,13 @@ impl Library {
             }
             Err(error) => {
                 match &error {
-                    SourceFetchError::Drift { .. } => self.seen().refused.push(error.to_string()),
+                    SourceFetchError::Drift { what, .. } => {
+                        let mut seen = self.seen();
+                        seen.refused.push(error.to_string());
+                        if let Drift::Cache { key, .. } = what {
+                            seen.changed.insert(key.clone());
+                        }
+                    }
                     SourceFetchError::NotCached { uri } => self.seen().absent.push(uri.clone()),
                     _ => {}
                 }

@@ -21,6 +21,7 @@ use amplifier_protocol::mount_plan::MountPlan;
 use amplifier_protocol::record::Record;
 use amplifier_protocol::spend::Amounts;
 use amplifier_protocol::usage::Usd;
+use amplifier_sources::cache::{Cache, InUse};
 use amplifier_sources::fetch::{Base, FetchContext};
 use amplifier_sources::lock::BundleLock;
 use amplifier_sources::resolver::SourceResolver;
@@ -125,6 +126,8 @@ pub struct OpenSession {
     pub rebuilt: bool,
     nest: Arc<Nest>,
     durable: DurableMark,
+    /// What of the cache its prompt reads.
+    _in_use: Vec<InUse>,
 }
 
 /// The home folder: the flag, else `AMPLIFIER_HOME`, else `~/.amplifierd`.
@@ -225,7 +228,9 @@ pub(crate) async fn open_child(
             *credentials.plain_mut() = environment.plain();
             let plan = credentials.hide_plan(*plan);
             environment.learn(credentials.plain());
-            Kept::create(&store, id, plan, Some(parts))?
+            // It does what the parent may, and needs the same consent when it is resumed by itself.
+            let parent = store.open(nest.session.id())?;
+            Kept { request: Request::of_session(&parent)?, ..Kept::create(&store, id, plan, Some(parts))? }
         }
         ChildPlan::Kept => Kept::find(&store, id, None, Some(parts))?,
     };
@@ -282,6 +287,8 @@ async fn furnish(
     }
     let (dir, home, display) =
         (surroundings.working_dir.clone(), surroundings.user_home.clone(), surroundings.display.clone());
+    let cache = Cache::new(store.home().cache());
+    let in_use = parts.paths().filter_map(|path| cache.hold(path)).collect();
     // Looking for the project's own words may take a moment in a large folder.
     let trust = Arc::clone(&surroundings.trust);
     let prompt = move || SystemPrompt::new(parts, dir, home, &trust, display);
@@ -317,7 +324,7 @@ async fn furnish(
     let (depth, tap) = (standing.depth, standing.tap);
     let nest = Arc::new(Nest { session: session.clone(), store, surroundings, prompt, depth, tap });
     door.lead_to(&nest);
-    Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest, durable })
+    Ok(OpenSession { session, folder, repair: opened.repair, rebuilt, nest, durable, _in_use: in_use })
 }
 
 /// A folder that was made for a session; it is gone again unless the session opens, also when opening is given up.

@@ -25,7 +25,9 @@ mod fault;
 pub(crate) mod modules;
 mod numbers;
 
-pub use bundle::{Locking, PrepareOptions, PreparedBundle, complaints, current, prepare_bundle, rendered};
+pub use bundle::{
+    Locking, PrepareOptions, PreparedBundle, Unavailable, complaints, current, prepare_bundle, rendered,
+};
 pub use fault::BundleFault;
 
 /// The largest plan file we read. Real ones are a few kilobytes; agents embedded in them make some larger.

@@ -21,7 +21,6 @@ use amplifier_profile::plan::ProfilePlan;
 use amplifier_protocol::mount_plan::{MountPlan, PlanForm};
 use amplifier_sources::fetch::{Base, FetchContext, Fetcher, Freshness};
 use amplifier_sources::resolver::SourceResolver;
-use amplifier_sources::uri::SourceUri;
 use serde_json::{Map, Value};
 
 pub use amplifier_bundle::bundle::Text;
@@ -87,7 +86,7 @@ fn with(access: &Access, fetcher: Arc<Fetcher>) -> Profiles {
 
 /// A source as it may be shown: without its credentials.
 pub fn shown_source(source: &str) -> String {
-    source.parse::<SourceUri>().map_or_else(|_| source.to_owned(), |uri| uri.to_string())
+    crate::credentials::shown(source)
 }
 
 /// What the work is done with.

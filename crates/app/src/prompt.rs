@@ -94,6 +94,11 @@ impl PromptParts {
         }
     }
 
+    /// The files and folders it is made from.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.context.iter().chain(&self.namespaces).map(|named| named.path.as_path())
+    }
+
     /// The parts of an agent's prompt: its own instruction; what it speaks of may be anything its session knows.
     #[must_use]
     pub fn for_agent(&self, instruction: String) -> Self {

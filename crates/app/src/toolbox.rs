@@ -49,11 +49,23 @@ pub async fn tools(
     access: &Access,
     resolver: Option<Arc<dyn ModuleSourceResolver>>,
 ) -> Result<Toolbox, Box<OpenError>> {
-    let session = bare(plan, access, resolver).open().await.map_err(Box::new)?;
-    let toolbox = found(&session);
+    let mut plan = plan.clone();
+    let servers: Vec<_> = plan.tools.extract_if(.., |spec| starts_programs(spec)).collect();
+    let session = bare(&plan, access, resolver).open().await.map_err(Box::new)?;
+    let mut toolbox = found(&session);
+    toolbox.missing.extend(
+        servers
+            .iter()
+            .map(|spec| format!("`{}` starts servers, and only a session knows their tools", spec.module)),
+    );
     // What a tool says while it is let go does not change what it offers.
     drop(session.cleanup().await);
     Ok(toolbox)
+}
+
+/// Whether mounting a tool module starts programs or connects to addresses, which looking must not.
+fn starts_programs(spec: &ModuleSpec) -> bool {
+    spec.module.as_str() == "tool-mcp"
 }
 
 /// A session with the tools of the plan and nothing else of it: providers want keys, hooks and contexts write files.

@@ -2,8 +2,9 @@
 //!
 //! Paths are compared here, never opened; links are resolved by whoever reads files (`fetch.rs`).
 
-use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
+
+use amplifier_protocol::address::hide;
 
 /// The surroundings of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,20 @@ impl Home {
         Err(Escape { path: path.to_owned(), root: self.root.clone() })
     }
 
+    /// Passes an address that a file may name: what was fetched must not read this machine by spelling its paths differently.
+    ///
+    /// # Errors
+    /// [`Escape`] when the file was fetched and the address is a path of this machine.
+    pub fn check_address(&self, address: &str) -> Result<(), Escape> {
+        let Source::Fetched { uri, .. } = &self.source else { return Ok(()) };
+        let is_path = names_path(address) || address.split(['/', '\\']).any(|part| part == "..");
+        // A repository of this machine may name another one.
+        if !is_path && (is_remote(address) || !is_remote(uri)) {
+            return Ok(());
+        }
+        Err(Escape { path: hide(address).into_owned(), root: self.root.clone() })
+    }
+
     /// A module source written in this file: `./x` and `../x` become an absolute path, or an address below the pinned
     /// one; everything else stays as it is.
     ///
@@ -79,6 +94,7 @@ impl Home {
     /// As [`Home::join`].
     pub fn rebase(&self, source: &str) -> Result<Option<String>, Escape> {
         if !is_relative(source) {
+            self.check_address(source)?;
             return Ok(None);
         }
         let path = self.join(source)?;
@@ -96,59 +112,25 @@ impl Home {
     }
 }
 
+/// Whether an address leads away from this machine.
+pub(crate) fn is_remote(address: &str) -> bool {
+    !names_path(address) && !["git+file:", "zip+file:"].iter().any(|local| begins(address, local))
+}
+
+/// Whether an address is a path of this machine, in one of its spellings.
+fn names_path(address: &str) -> bool {
+    ["file:", "~", "/", "\\"].iter().any(|local| begins(address, local))
+}
+
+/// As sources are read: blanks around them and the case of a scheme do not matter.
+fn begins(address: &str, prefix: &str) -> bool {
+    let head = address.trim_start().get(..prefix.len());
+    head.is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+}
+
 /// Whether a reference is a path from the folder of the file it stands in.
 pub fn is_relative(reference: &str) -> bool {
     matches!(reference, "." | "..") || reference.starts_with("./") || reference.starts_with("../")
-}
-
-/// A reference as messages show it: what stands before the `@` of an address's host may be a password.
-pub fn shown(reference: &str) -> String {
-    let Some((scheme, rest)) = reference.split_once("://") else { return reference.to_owned() };
-    let rest = &without_tokens(rest);
-    let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at_checked(host_end).unwrap_or((rest, ""));
-    match authority.rsplit_once('@') {
-        // A bare user name, as in `git@host`, is no secret.
-        Some((user, host)) if user.contains(':') || !scheme.contains("ssh") => {
-            format!("{scheme}://***@{host}{path}")
-        }
-        _ => format!("{scheme}://{rest}"),
-    }
-}
-
-/// What stands in the query of an address under a name that sounds like a secret may be one.
-fn without_tokens(address: &str) -> String {
-    const SECRETS: [&str; 7] = ["token", "secret", "sig", "auth", "password", "credential", "key"];
-    let Some((before, query)) = address.split_once('?') else { return address.to_owned() };
-    let (query, after) = query.split_at(query.find(['#', '@']).unwrap_or(query.len()));
-    let hide = |pair: &str| match pair.split_once('=') {
-        Some((key, _)) if SECRETS.iter().any(|word| key.to_ascii_lowercase().contains(word)) => {
-            format!("{key}=***")
-        }
-        _ => pair.to_owned(),
-    };
-    format!("{before}?{}{after}", query.split('&').map(hide).collect::<Vec<_>>().join("&"))
-}
-
-/// A text in which the credentials of addresses are stars, so that what stands after them keeps its column.
-pub(crate) fn starred(text: &str) -> String {
-    let mut hidden = text.match_indices("://").filter_map(|(at, _)| user_at(text, at)).peekable();
-    let star = |(at, c): (usize, char)| {
-        while hidden.next_if(|range| range.end <= at).is_some() {}
-        if hidden.peek().is_some_and(|range| range.contains(&at)) { '*' } else { c }
-    };
-    text.char_indices().map(star).collect()
-}
-
-/// What stands before the host of the address whose `://` is here, when it may be a secret.
-fn user_at(text: &str, at: usize) -> Option<Range<usize>> {
-    let start = at + "://".len();
-    let rest = text.get(start..)?;
-    let ends = |c: char| c.is_whitespace() || "/?#\"'<>,[]{}".contains(c);
-    let authority = rest.get(..rest.find(ends).unwrap_or(rest.len()))?;
-    let (user, _) = authority.rsplit_once('@')?;
-    let is_ssh = text.get(..at)?.ends_with("ssh");
-    (!is_ssh || user.contains(':')).then(|| start..start + user.len())
 }
 
 /// A path without `.` and `..`; above the root there is nothing.
@@ -183,39 +165,6 @@ mod tests {
     }
 
     #[test]
-    fn credentials_in_an_address_are_not_shown() {
-        assert_eq!(
-            shown("git+https://u:t0ken@host/o/r@main#subdirectory=x"),
-            "git+https://***@host/o/r@main#subdirectory=x"
-        );
-        assert_eq!(shown("https://t0ken@host"), "https://***@host");
-        assert_eq!(
-            shown("git+https://h/o/r?a=1&private_token=t0ken@v1#subdirectory=x"),
-            "git+https://h/o/r?a=1&private_token=***@v1#subdirectory=x"
-        );
-        for plain in
-            ["git+ssh://git@host/o/r@v1", "git+https://host/o/r@main", "ns:path", "./x@y", "file:///a@b"]
-        {
-            assert_eq!(shown(plain), plain);
-        }
-    }
-
-    #[test]
-    fn credentials_are_stars_in_a_text_that_is_shown() {
-        for (text, shown) in [
-            (
-                "source: git+https://u:tök@host/o/r@main, x: 1",
-                "source: git+https://*****@host/o/r@main, x: 1",
-            ),
-            ("[http://t@a, \"http://u:v@b/c\"]", "[http://*@a, \"http://***@b/c\"]"),
-            ("git+ssh://git@host/x and me@example.com", "git+ssh://git@host/x and me@example.com"),
-            ("git+ssh://git:pw@host/x", "git+ssh://******@host/x"),
-        ] {
-            assert_eq!(starred(text), shown);
-        }
-    }
-
-    #[test]
     fn a_fetched_source_becomes_an_address_and_stays_inside() {
         let pinned = Some("git+https://h/o/r@abc".to_owned());
         let source = Source::Fetched { uri: "git+https://h/o/r@main".into(), pinned };
@@ -225,7 +174,21 @@ mod tests {
             Ok(Some("git+https://h/o/r@abc#subdirectory=modules/m".into()))
         );
         assert_eq!(home.rebase(".."), Ok(Some("git+https://h/o/r@abc".into())));
-        assert!(home.rebase("../../etc").is_err());
+        for out in [
+            "../../etc",
+            "/etc",
+            "~/x",
+            "file:///etc",
+            " FILE:///etc",
+            "git+file:///r",
+            "Zip+File:///a.zip",
+            "a/../../x",
+        ] {
+            assert!(home.rebase(out).is_err(), "{out}");
+        }
+        for kept in ["git+https://h/r@main", "https://h/a.zip", "name", "tool-x/sub"] {
+            assert_eq!(home.rebase(kept), Ok(None), "{kept}");
+        }
         assert!(home.join("/etc/passwd").is_err());
     }
 }

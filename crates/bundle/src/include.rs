@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amplifier_protocol::address::hide;
 use futures_util::stream::{self, StreamExt};
 use sha2::{Digest, Sha256};
 
@@ -21,7 +22,7 @@ pub use self::namespace::Namespace;
 use crate::bundle::{self, Bundle, Include};
 use crate::error::BundleError;
 use crate::fetch::Fetch;
-use crate::home::{Home, shown};
+use crate::home::Home;
 use crate::notice::{Code, Notice, Strictness};
 use crate::yaml::YamlLimits;
 
@@ -30,8 +31,22 @@ use crate::yaml::YamlLimits;
 pub struct LoadOptions {
     /// Whether warnings stop it.
     pub strictness: Strictness,
+    /// Which includes must be there in a lenient load.
+    pub required: Required,
     /// What it may take.
     pub limits: LoadLimits,
+}
+
+/// Which includes stop a lenient load when they cannot be loaded. Others are skipped with a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Required {
+    /// Paths in a namespace that is there.
+    #[default]
+    Paths,
+    /// Those, and everything that must be fetched: a layer that forbids something must not vanish with the network.
+    Sources,
+    /// Every one: the bundle is locked, or a lock is being made.
+    All,
 }
 
 /// Bounds of one load.
@@ -227,10 +242,12 @@ impl<F: Fetch> Loader<'_, F> {
     async fn ask_for(&mut self, waiting: Vec<(Request, String)>) -> Result<Vec<Request>, BundleError> {
         let mut next = Vec::new();
         for (request, namespace) in waiting {
-            if !self.registered.contains_key(&namespace) {
-                self.ask_registry(&namespace).await;
-            }
-            if self.registered.get(&namespace).is_some_and(Option::is_some) {
+            if !self.registered.contains_key(&namespace)
+                && let Some(error) = self.ask_registry(&namespace).await
+                && self.options.required != Required::Paths
+            {
+                self.fail(&request, error)?;
+            } else if self.registered.get(&namespace).is_some_and(Option::is_some) {
                 next.push(request);
             } else {
                 let reference = request.include.reference.clone();
@@ -240,8 +257,9 @@ impl<F: Fetch> Loader<'_, F> {
         Ok(next)
     }
 
-    async fn ask_registry(&mut self, name: &str) {
-        let mut found = None;
+    /// Gives why a registered bundle cannot be loaded.
+    async fn ask_registry(&mut self, name: &str) -> Option<BundleError> {
+        let (mut found, mut failed) = (None, None);
         if let Some(address) = self.fetch.redirect(name) {
             found = match self.registered_bundle(name, &address).await {
                 Ok(namespace) => Some(namespace),
@@ -250,11 +268,13 @@ impl<F: Fetch> Loader<'_, F> {
                         format!("the registered bundle `{name}` is not to be had: {}", chain_of(&error));
                     let (code, severity) = (Code::IncludeFailed, crate::notice::Severity::Warning);
                     self.notices.push(Notice { severity, code, place: None, message, hint: None });
+                    failed = Some(error);
                     None
                 }
             };
         }
         self.registered.insert(name.to_owned(), found);
+        failed
     }
 
     async fn registered_bundle(&self, name: &str, address: &str) -> Result<Namespace, BundleError> {
@@ -334,14 +354,15 @@ impl<F: Fetch> Loader<'_, F> {
         }
     }
 
-    /// An include that cannot be had is a warning with the way to it, and an error in strict mode. A path that is
-    /// missing in a namespace that is there is a mistake in either.
+    /// An include that cannot be loaded is an error where it is required and in strict mode, else a warning with the way to it.
     fn fail(&mut self, request: &Request, error: BundleError) -> Result<(), BundleError> {
         let Include { reference, place } = request.include.clone();
-        let reference = shown(&reference);
+        let reference = hide(&reference).into_owned();
         let chain = self.chain(request.from);
         let fatal = match error {
+            _ if self.options.required == Required::All => true,
             BundleError::NothingThere { .. } => locate::names_a_namespace(&request.include.reference),
+            BundleError::NotFound { .. } => self.options.required == Required::Sources,
             BundleError::Limit { .. } => true,
             _ => false,
         };

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use amplifier_protocol::address::star;
 use indexmap::IndexMap;
 use serde_json::{Map, Number, Value};
 
-use crate::home::starred;
 use crate::origin::{Overridden, Place};
 
 /// A mapping: keys in the order in which they were written.
@@ -177,7 +177,7 @@ impl Node {
     /// The value in one short line, for messages.
     pub fn preview(&self) -> String {
         const LONGEST: usize = 60;
-        let text = starred(&self.to_json().to_string());
+        let text = star(&self.to_json().to_string());
         if text.chars().count() <= LONGEST {
             return text;
         }

@@ -7,10 +7,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use amplifier_protocol::address::star;
 use amplifier_protocol::run::RunPlace;
 use serde_json::Value;
 
-use crate::home::starred;
 use crate::node::Node;
 
 /// A text that was read, kept for messages that show the line they speak of.
@@ -78,7 +78,7 @@ impl Place {
     /// The line the place lies in with a caret under its column; `None` when the file has no such line.
     pub fn excerpt(&self) -> Option<String> {
         const WIDEST: usize = 160;
-        let line = &starred(self.file.line(self.line)?);
+        let line = &star(self.file.line(self.line)?);
         let before = usize::try_from(self.column.saturating_sub(1)).ok()?;
         // A long line is shown around its caret, never whole.
         let skipped = before.saturating_sub(WIDEST / 2);

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use amplifier_protocol::address::hide;
 use serde::Serialize;
 
 use crate::bundle::{Bundle, Modules};
-use crate::home::{Source, shown};
+use crate::home::Source;
 use crate::include::{Edge, Graph, LoadedFile};
 
 /// A bundle and everything it includes; the first file is the one that was asked for.
@@ -116,6 +117,10 @@ fn contributions(bundle: &Bundle) -> BTreeMap<&'static str, Vec<String>> {
         ("instruction", instruction.collect()),
     ];
     sections.into_iter().filter(|(_, names)| !names.is_empty()).collect()
+}
+
+fn shown(reference: &str) -> String {
+    hide(reference).into_owned()
 }
 
 impl Tree {

@@ -202,3 +202,14 @@ proptest! {
         prop_assert_eq!(redact_text(&text), format!("{before}{REDACTED}{after}"));
     }
 }
+
+#[test]
+fn the_secret_parameters_of_an_address_are_hidden() {
+    assert_eq!(
+        redact_text("GET https://h/b.md?v=1&token=abc#x and `https://h/c?sig=d`"),
+        "GET https://h/b.md?v=1&token=[REDACTED]#x and `https://h/c?sig=[REDACTED]`"
+    );
+    for text in ["f(a, &key=1)", "a?token=b", "https://h/?max=1", "https://h/?token=${TOKEN}"] {
+        assert_eq!(redact_text(text), text);
+    }
+}

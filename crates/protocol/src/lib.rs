@@ -4,7 +4,7 @@
 //! |---|---|
 //! | names that were parsed once | [`ids`] |
 //! | what to mount | [`mount_plan`], [`locate`] |
-//! | conversations | [`message`], [`content`], [`tool`], [`text`] |
+//! | conversations | [`message`], [`content`], [`tool`], [`text`], [`address`] |
 //! | model calls | [`chat`], [`stream`], [`usage`], [`provider`], [`llm_error`] |
 //! | hooks and events | [`hook`], [`event`] |
 //! | sessions | [`status`], [`spend`], [`record`], [`run`], [`time`] |
@@ -13,6 +13,7 @@
 
 #![deny(missing_docs)]
 
+pub mod address;
 pub mod chat;
 pub mod content;
 pub mod event;

@@ -3,7 +3,7 @@
 //! ```text
 //! cache/git/<commit>/      the files of a commit            cache/fsspec/<hash>/   a download, or what an archive held
 //!   .meta/<key>.json       source, content hash, size       .meta/<key>.files      what it held, path by path
-//!   .refs/<hash>.json      which key a name stood for       .locks/, .temp/        one fetch at a time, half-made things
+//!   .refs/<hash>.json      which key a name stood for       .locks/, .temp/        who fetches and uses what, half-made things
 //! ```
 //! An entry is complete or not there: it is made in `.temp` and renamed. Its record is written before, so an entry always has
 //! one. Entries never change; a name that moves gets another entry. Lock files stay, since removing one that somebody
@@ -20,7 +20,7 @@ use crate::error::FetchError;
 use crate::limits::Limits;
 use crate::tree::Listing;
 
-pub use key_lock::KeyLock;
+pub use key_lock::{InUse, KeyLock};
 pub use record::{EntryRecord, NameRecord, Validators};
 pub(crate) use scratch::Scratch;
 
@@ -82,7 +82,7 @@ pub struct Verdict {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cleared {
     pub removed: Vec<Entry>,
-    /// Left alone, since somebody fetches them right now.
+    /// Left alone, since a process fetches or uses them right now.
     pub busy: Vec<Entry>,
 }
 
@@ -100,6 +100,16 @@ impl Cache {
     pub fn find(&self, store: Store, key: &str) -> Option<PathBuf> {
         let path = self.entry_path(store, key);
         (is_key(key) && path.is_dir()).then_some(path)
+    }
+
+    /// Keeps the entry that a path lies in from being cleared; nothing for other paths, and where no lock can be taken.
+    pub fn hold(&self, path: &Path) -> Option<InUse> {
+        let root = self.root.canonicalize().ok()?;
+        let path = path.canonicalize().ok()?;
+        let mut parts = path.strip_prefix(root).ok()?.iter().map(|part| part.to_str());
+        let (store, key) = (parts.next()??, parts.next()??);
+        let store = Store::ALL.into_iter().find(|known| known.as_str() == store)?;
+        is_key(key).then(|| InUse::acquire(&self.use_path(store, key)))?
     }
 
     /// Every entry, in a stable order.
@@ -121,7 +131,9 @@ impl Cache {
         let mut cleared = Cleared::default();
         for entry in self.list()?.into_iter().filter(|entry| selection.takes(&entry.key)) {
             self.prepare(entry.store)?;
-            let Some(_lock) = KeyLock::try_acquire(&self.lock_path(entry.store, &entry.key))? else {
+            let fetching = KeyLock::try_acquire(&self.lock_path(entry.store, &entry.key))?;
+            let using = KeyLock::try_acquire(&self.use_path(entry.store, &entry.key))?;
+            let (Some(_fetching), Some(_using)) = (fetching, using) else {
                 cleared.busy.push(entry);
                 continue;
             };
@@ -226,6 +238,10 @@ impl Cache {
 
     pub(crate) fn lock_path(&self, store: Store, key: &str) -> PathBuf {
         self.store_path(store).join(".locks").join(format!("{key}.lock"))
+    }
+
+    fn use_path(&self, store: Store, key: &str) -> PathBuf {
+        self.store_path(store).join(".locks").join(format!("{key}.use"))
     }
 
     fn store_path(&self, store: Store) -> PathBuf {

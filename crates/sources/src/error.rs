@@ -73,6 +73,9 @@ pub enum FetchError {
     },
     #[error("`{uri}` is not what was locked: {what}")]
     Drift { uri: String, what: Drift },
+    /// A commit or a download has other content than when it was fetched or locked.
+    #[error("`{key}` in the cache was changed: its content is {found}, not {expected}")]
+    CacheChanged { key: String, expected: ContentHash, found: ContentHash },
     #[error("{} holds the lock `{}` for more than {} s", holder.as_deref().unwrap_or("another process"), path.display(), waited.as_secs())]
     Busy { path: PathBuf, holder: Option<String>, waited: Duration },
     #[error("the cache folder `{}` cannot be written to", path.display())]
@@ -99,6 +102,9 @@ pub enum FetchError {
 pub enum Drift {
     #[error("its content is {found}, the lock says {locked}")]
     Content { locked: ContentHash, found: ContentHash },
+    /// The locked commit or download itself, which cannot change where it comes from.
+    #[error("its content is {found}, the lock says {locked}; `{key}` in the cache was changed")]
+    Cache { key: String, locked: ContentHash, found: ContentHash },
     #[error("the lock does not name it")]
     NotLocked,
 }
@@ -146,6 +152,9 @@ impl FetchError {
                 Some("the commit may have been removed by a forced push; choose another and lock again")
             }
             Self::Drift { .. } => Some("look at the change, then update the lock"),
+            Self::CacheChanged { .. } => {
+                Some("remove the entry with `amplifier cache clear`; it is fetched again when it is wanted")
+            }
             Self::Busy { .. } => Some("wait for the other process, or end it"),
             _ => None,
         }

@@ -157,7 +157,19 @@ impl Fetcher {
         if found == locked.content_hash {
             return Ok(fetched);
         }
-        let what = Drift::Content { locked: locked.content_hash.clone(), found };
+        // A commit has one content, and a download is kept under the hash of what it was.
+        let key = match &fetched.identity {
+            Identity::Commit { commit, .. } => Some(commit.as_str()),
+            Identity::Content { content_hash } => {
+                Some(content_hash.hex()).filter(|_| *content_hash == locked.content_hash)
+            }
+            Identity::Local => None,
+        };
+        let locked = locked.content_hash.clone();
+        let what = match key {
+            Some(key) => Drift::Cache { key: key.to_owned(), locked, found },
+            None => Drift::Content { locked, found },
+        };
         Err(FetchError::Drift { uri: uri.to_string(), what })
     }
 
@@ -170,13 +182,19 @@ impl Fetcher {
         self.hash_of(&path).await
     }
 
-    /// What a lock has to say about something that was got.
+    /// What a lock has to say about something that was got. What is in the cache must still be what was fetched.
     pub async fn locked(&self, fetched: &Fetched) -> Result<LockedSource, FetchError> {
-        let commit = match &fetched.identity {
-            Identity::Commit { commit, .. } => Some(commit.as_str().to_owned()),
-            Identity::Local | Identity::Content { .. } => None,
+        let found = self.content_hash(fetched).await?;
+        let (commit, recorded) = match &fetched.identity {
+            Identity::Commit { commit, content_hash } => (Some(commit.as_str()), Some(content_hash)),
+            Identity::Content { content_hash } => (None, Some(content_hash)),
+            Identity::Local => (None, None),
         };
-        Ok(LockedSource::new(commit, self.content_hash(fetched).await?))
+        if let Some(expected) = recorded.filter(|recorded| **recorded != found) {
+            let key = commit.unwrap_or_else(|| expected.hex()).to_owned();
+            return Err(FetchError::CacheChanged { key, expected: expected.clone(), found });
+        }
+        Ok(LockedSource::new(commit.map(str::to_owned), found))
     }
 
     /// The locked content, from the cache when it is there under any name.

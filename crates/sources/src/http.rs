@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use reqwest::header::{ETAG, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MA
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Response, StatusCode};
 use rustls::crypto::{CryptoProvider, ring};
-use url::Url;
+use url::{Host, Url};
 
 use crate::cache::Validators;
 use crate::error::FetchError;
@@ -43,6 +44,8 @@ enum Refused {
     Scheme(String),
     #[error("from https to http, where others can read along")]
     Downwards,
+    #[error("from another machine to `{0}` on this one or its network")]
+    Inwards(String),
 }
 
 /// A client for downloads.
@@ -79,12 +82,36 @@ fn judge(previous: &[Url], next: &Url, most: usize) -> Result<(), Refused> {
     if previous.len() > most {
         return Err(Refused::TooMany(most));
     }
+    if is_near(next) && !previous.iter().all(is_near) {
+        return Err(Refused::Inwards(next.host_str().unwrap_or_default().to_owned()));
+    }
     match next.scheme() {
         "https" => Ok(()),
         "http" if previous.iter().any(|url| url.scheme() == "https") => Err(Refused::Downwards),
         "http" => Ok(()),
         scheme => Err(Refused::Scheme(scheme.to_owned())),
     }
+}
+
+/// Whether an address is of this machine or a private network. Names are not looked up.
+fn is_near(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(ip)) => is_near_v4(ip),
+        Some(Host::Ipv6(ip)) => {
+            let first = ip.segments().first().copied().unwrap_or_default();
+            ip.is_loopback()
+                || ip.is_unspecified()
+                || first & 0xfe00 == 0xfc00
+                || first & 0xffc0 == 0xfe80
+                || ip.to_ipv4_mapped().is_some_and(is_near_v4)
+        }
+        None => false,
+    }
+}
+
+fn is_near_v4(ip: Ipv4Addr) -> bool {
+    ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified()
 }
 
 /// Downloads one file into a folder.
@@ -223,6 +250,12 @@ mod tests {
             judge(&["http://a/"], "file:///etc/passwd"),
             Err("to `file`, which is not HTTP".to_owned())
         );
+        let inwards =
+            |host: &str| Err(format!("from another machine to `{host}` on this one or its network"));
+        assert_eq!(judge(&["https://a/"], "https://127.0.0.1/x"), inwards("127.0.0.1"));
+        assert_eq!(judge(&["https://a/"], "https://localhost/x"), inwards("localhost"));
+        assert_eq!(judge(&["https://a/"], "https://[::ffff:7f00:1]/x"), inwards("[::ffff:7f00:1]"));
+        assert_eq!(judge(&["http://127.0.0.1/"], "http://127.0.0.1:81/x"), Ok(()));
         assert_eq!(
             judge(&["http://a/", "http://b/", "http://c/"], "http://d/"),
             Err("more than 2 times".to_owned())

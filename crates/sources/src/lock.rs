@@ -90,6 +90,20 @@ impl BundleLock {
         self.sources.get(&shown).ok_or_else(drift)
     }
 
+    /// Passes a newer lock unless it has a commit with other content than this one: a commit never changes, so its files in
+    /// the cache did.
+    pub fn check_commits(&self, newer: &Self) -> Result<(), FetchError> {
+        for new in newer.sources.values() {
+            let Some(key) = &new.commit else { continue };
+            let same = self.sources.values().find(|old| old.commit.as_ref() == Some(key));
+            if let Some(old) = same.filter(|old| old.content_hash != new.content_hash) {
+                let (expected, found) = (old.content_hash.clone(), new.content_hash.clone());
+                return Err(FetchError::CacheChanged { key: key.clone(), expected, found });
+            }
+        }
+        Ok(())
+    }
+
     /// What a newer lock changes, source by source.
     pub fn changes(&self, newer: &Self) -> Vec<Change> {
         let mut changes = Vec::new();
@@ -97,12 +111,7 @@ impl BundleLock {
             match newer.sources.get(source) {
                 None => changes.push(Change::Removed { source: source.clone() }),
                 Some(new) if (&new.commit, &new.content_hash) != (&old.commit, &old.content_hash) => {
-                    // The same commit with other content is worth seeing as what it is.
-                    let same_commit = new.commit == old.commit;
-                    let name = |locked: &LockedSource| {
-                        if same_commit { locked.content_hash.to_string() } else { locked.name() }
-                    };
-                    changes.push(Change::Moved { source: source.clone(), from: name(old), to: name(new) });
+                    changes.push(Change::Moved { source: source.clone(), from: old.name(), to: new.name() });
                 }
                 Some(_) => {}
             }

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use amplifier_core::contracts::{ModuleSource, ModuleSourceResolver, Resolved, SourceError};
 use amplifier_protocol::ids::ModuleId;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::cache::InUse;
 use crate::error::FetchError;
 use crate::fetch::{FetchContext, Fetcher};
 use crate::lock::BundleLock;
@@ -28,7 +29,11 @@ pub struct SourceResolver {
     folders: Vec<PathBuf>,
     lock: Option<Arc<BundleLock>>,
     next: Option<Arc<dyn ModuleSourceResolver>>,
+    in_use: Arc<Uses>,
 }
+
+/// What was given out of the cache, which is not cleared while the resolver lives.
+type Uses = Mutex<Vec<InUse>>;
 
 /// A module that is fetched when it is asked for.
 struct FetchedModule {
@@ -37,6 +42,7 @@ struct FetchedModule {
     fetcher: Arc<Fetcher>,
     cx: FetchContext,
     lock: Option<Arc<BundleLock>>,
+    in_use: Arc<Uses>,
 }
 
 /// A module in a folder that is there.
@@ -45,7 +51,8 @@ struct FolderModule(PathBuf);
 impl SourceResolver {
     pub fn new(fetcher: Arc<Fetcher>, cx: FetchContext) -> Self {
         let (names, written) = (BTreeMap::new(), BTreeMap::new());
-        Self { fetcher, cx, names, written, folders: Vec::new(), lock: None, next: None }
+        let (folders, in_use) = (Vec::new(), Arc::default());
+        Self { fetcher, cx, names, written, folders, lock: None, next: None, in_use }
     }
 
     /// Names that stand for sources.
@@ -81,7 +88,8 @@ impl SourceResolver {
     fn fetched(&self, id: &ModuleId, uri: SourceUri) -> Arc<dyn ModuleSource> {
         let uri = self.written.get(&uri.to_string()).cloned().unwrap_or(uri);
         let (fetcher, cx) = (Arc::clone(&self.fetcher), self.cx.clone());
-        Arc::new(FetchedModule { id: id.clone(), uri, fetcher, cx, lock: self.lock.clone() })
+        let (lock, in_use) = (self.lock.clone(), Arc::clone(&self.in_use));
+        Arc::new(FetchedModule { id: id.clone(), uri, fetcher, cx, lock, in_use })
     }
 
     /// What is known about a name; else where it was looked for.
@@ -174,6 +182,8 @@ impl ModuleSource for FetchedModule {
             None => error.chain(),
         };
         let fetched = fetch.await.map_err(|error| unavailable(told(error)))?;
+        let held = self.fetcher.cache().hold(&fetched.path);
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).extend(held);
         if fetched.path.is_dir() {
             Ok(Resolved::Folder(fetched.path))
         } else {

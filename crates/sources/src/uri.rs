@@ -10,14 +10,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use amplifier_core::redact::names_a_secret;
+use amplifier_protocol::address::{HIDDEN, hide_pairs};
 use url::Url;
 
 pub use parse::UriError;
 pub use subpath::Subpath;
-
-/// What stands where a credential was.
-const HIDDEN: &str = "***";
 
 /// Where something is. Reading what `Display` wrote gives the same value, but for credentials.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -271,7 +268,7 @@ impl fmt::Display for GitUri {
         }
         write!(f, "{host}{path}")?;
         if let Some(query) = query {
-            write!(f, "?{}", shown_query(query))?;
+            write!(f, "?{}", hide_pairs(query))?;
         }
         if let Some(reference) = reference {
             write!(f, "@{reference}")?;
@@ -299,7 +296,7 @@ impl fmt::Display for FileUri {
 impl fmt::Display for Fragment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subdirectory = self.subdirectory.iter().map(|path| format!("subdirectory={path}"));
-        let parts: Vec<_> = subdirectory.chain(self.rest.iter().cloned()).collect();
+        let parts: Vec<_> = subdirectory.chain(self.rest.iter().map(|pair| hide_pairs(pair))).collect();
         if parts.is_empty() { Ok(()) } else { write!(f, "#{}", parts.join("&")) }
     }
 }
@@ -312,26 +309,8 @@ fn shown(url: &Url) -> String {
     };
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let query = url.query().map(|query| format!("?{}", shown_query(query))).unwrap_or_default();
+    let query = url.query().map(|query| format!("?{}", hide_pairs(query))).unwrap_or_default();
     format!("{}://{user}{host}{port}{}{query}", url.scheme(), url.path())
-}
-
-/// A query whose secrets are hidden: signatures and tokens of addresses that carry their own permission.
-fn shown_query(query: &str) -> String {
-    let hide = |pair: &str| match pair.split_once('=') {
-        Some((key, _)) if is_secret_key(key) => format!("{key}={HIDDEN}"),
-        _ => pair.to_owned(),
-    };
-    query.split('&').map(hide).collect::<Vec<_>>().join("&")
-}
-
-fn is_secret_key(key: &str) -> bool {
-    let lower = key.to_ascii_lowercase();
-    names_a_secret(key)
-        || ["sig", "token", "secret", "credential", "auth", "password"]
-            .iter()
-            .any(|word| lower.contains(word))
-        || ["key", "code"].contains(&lower.as_str())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use amplifier_bundle::bundle::Head;
 use amplifier_bundle::compose::Composed;
 use amplifier_bundle::error::BundleError;
 use amplifier_bundle::home::Source;
-use amplifier_bundle::include::LoadOptions;
+use amplifier_bundle::include::{LoadOptions, Required};
 use amplifier_bundle::load::{LoadedBundle, load_layer, load_with};
 use amplifier_bundle::notice::{Notice, Strictness};
 use amplifier_core::contracts::ModuleSourceResolver;
@@ -44,11 +44,22 @@ pub enum Locking {
     Ignored,
 }
 
+/// What it means that a source cannot be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unavailable {
+    /// An include that is not there, and under a lock a module, is an error: what it forbids must not vanish.
+    #[default]
+    Refused,
+    /// It is listed, for looking offline at what there is.
+    Listed,
+}
+
 /// How to prepare.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PrepareOptions {
     pub strictness: Strictness,
     pub locking: Locking,
+    pub unavailable: Unavailable,
     /// Whether settings are laid over it.
     pub target: Target,
 }
@@ -99,8 +110,14 @@ pub async fn prepare_bundle(
         locked = Some(own.join(LOCK_FILE));
         library = library.under_lock(Arc::new(lock), own.clone(), asked.clone());
     }
-    let target = options.target;
-    let options = LoadOptions { strictness: options.strictness, ..LoadOptions::default() };
+    let PrepareOptions { target, unavailable, .. } = options;
+    let required = match (unavailable, options.locking) {
+        (Unavailable::Listed, _) => Required::Paths,
+        (Unavailable::Refused, Locking::Ignored) => Required::All,
+        (Unavailable::Refused, Locking::Obeyed) if locked.is_some() => Required::All,
+        (Unavailable::Refused, Locking::Obeyed) => Required::Sources,
+    };
+    let options = LoadOptions { strictness: options.strictness, required, ..LoadOptions::default() };
     let layers = match target {
         Target::Bundle => Vec::new(),
         // What the person lays over every bundle is not part of this one, and none of its lock's business.
@@ -109,7 +126,8 @@ pub async fn prepare_bundle(
     let loaded = load_with(&library, &asked, &access.base, &options, layers).await;
     let mut loaded = match (loaded, &locked) {
         (Err(_), Some(lock)) if !library.refused().is_empty() => {
-            return Err(BundleFault::Drift { lock: lock.clone(), problems: library.refused() });
+            let (problems, changed) = (library.refused(), library.changed());
+            return Err(BundleFault::Drift { lock: lock.clone(), problems, changed });
         }
         (loaded, _) => loaded.map_err(Box::new)?,
     };
@@ -118,12 +136,17 @@ pub async fn prepare_bundle(
     }
     let credentials = hide_credentials(&mut loaded, options.strictness, access)?;
     let (fetched, missing) = bring_modules(&library, &loaded, &credentials).await;
-    if options.strictness == Strictness::Strict && !missing.is_empty() {
-        return Err(BundleFault::Modules { of: fetched, problems: missing });
-    }
     let reference = credentials::shown(reference);
     let prepared = PreparedBundle { reference, loaded, fetched, missing, own, locked, library };
     prepared.refuse_drift()?;
+    let is_strict = options.strictness == Strictness::Strict;
+    if (is_strict || required == Required::All) && !prepared.missing.is_empty() {
+        let (of, problems) = (prepared.fetched, prepared.missing);
+        return Err(match prepared.locked.filter(|_| !is_strict) {
+            Some(lock) => BundleFault::Unavailable { lock, problems },
+            None => BundleFault::Modules { of, problems },
+        });
+    }
     Ok(prepared)
 }
 
@@ -314,7 +337,7 @@ impl PreparedBundle {
         if problems.is_empty() {
             return Ok(());
         }
-        Err(BundleFault::Drift { lock: path.clone(), problems })
+        Err(BundleFault::Drift { lock: path.clone(), problems, changed: self.library.changed() })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why there is no bundle, or no plan from it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use amplifier_bundle::error::BundleError;
@@ -36,7 +37,15 @@ pub enum BundleFault {
     Incomplete { bundle: String, problems: Vec<String>, lacks_session: bool },
     /// Something is not what the lock says.
     #[error("`{}` does not allow this:\n  {}", lock.display(), problems.join("\n  "))]
-    Drift { lock: PathBuf, problems: Vec<String> },
+    Drift {
+        lock: PathBuf,
+        problems: Vec<String>,
+        /// The entries of the cache whose content is not what was locked.
+        changed: BTreeSet<String>,
+    },
+    /// What the lock names cannot be fetched.
+    #[error("`{}` names sources that cannot be fetched:\n  {}", lock.display(), problems.join("\n  "))]
+    Unavailable { lock: PathBuf, problems: Vec<String> },
     #[error("`{}` cannot be used", path.display())]
     Lock {
         path: PathBuf,
@@ -50,6 +59,15 @@ pub enum BundleFault {
     Source(#[from] FetchError),
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+/// What to do about entries of the cache that were changed.
+fn clear<'a>(keys: impl IntoIterator<Item = &'a String>) -> String {
+    let clear: Vec<_> = keys.into_iter().map(|key| format!("`amplifier cache clear {key}`")).collect();
+    format!(
+        "a commit never changes: {} removes what is here, and the next use fetches it again; if that differs too, the lock was edited",
+        clear.join(" and ")
+    )
 }
 
 impl BundleFault {
@@ -71,8 +89,14 @@ impl BundleFault {
                 "include `foundation` or `minimal`, or add `session:` with `orchestrator` and `context`"
                     .to_owned(),
             ),
+            Self::Drift { changed, .. } if !changed.is_empty() => Some(clear(changed)),
+            Self::Source(FetchError::CacheChanged { key, .. }) => Some(clear([key])),
             Self::Drift { .. } => Some(
                 "look at what changed; `amplifier bundle update` shows it and writes a new lock".to_owned(),
+            ),
+            Self::Unavailable { .. } => Some(
+                "check the network and the addresses; `amplifier bundle update` chooses newer commits"
+                    .to_owned(),
             ),
             Self::NoFolder { .. } => {
                 Some("write a bundle of your own that includes it, and lock that one".to_owned())

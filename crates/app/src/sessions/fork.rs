@@ -97,6 +97,7 @@ impl<'a> Making<'a> {
         copy_if_there(&source.mount_plan(), &target.mount_plan())?;
         copy_if_there(&source.prompt(), &target.prompt())?;
         copy_if_there(&source.lock(), &target.lock())?;
+        copy_if_there(&source.consent(), &target.consent())?;
         let turn = fill(target)?;
         update_views(target)?;
         Ok(turn)

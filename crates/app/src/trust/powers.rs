@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use amplifier_core::redact::{names_a_secret, redact_text};
 use amplifier_modules::table::ALIASES;
+use amplifier_protocol::address::hide;
 use amplifier_protocol::locate::join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -338,7 +339,7 @@ impl Search<'_> {
             }
             let keys = self.keys(module, entries, pointer, author);
             if author == Author::Stranger || !keys.is_empty() {
-                let (module, url) = (module.to_owned(), redact_text(url).into_owned());
+                let (module, url) = (module.to_owned(), redact_text(&hide(url)).into_owned());
                 self.found.push(Power::Address { module, url, keys });
             }
         }

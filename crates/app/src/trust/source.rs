@@ -51,8 +51,9 @@ impl Request {
                     _ => bundle_subject(bundle),
                 };
                 let mut wants = of_draft(&bundle.loaded.plan, author, access);
-                if let (Subject::Directory(_), Some(project)) = (&subject, access.trust.project()) {
+                if let (Subject::Directory(root), Some(project)) = (&subject, access.trust.project()) {
                     wants.extend(project.wants.iter().cloned());
+                    wants.extend(includes_outside(bundle, root, access));
                     wants.sort();
                     wants.dedup();
                 }
@@ -92,6 +93,27 @@ impl Request {
             serde_json::to_vec_pretty(self).map_err(|error| FileError::at("write", &path)(error.into()))?;
         write_atomic(&path, &text, Durability::Synced)
     }
+}
+
+/// The files outside of a project that its bundle includes, unless the user registered them.
+fn includes_outside(bundle: &PreparedBundle, root: &Path, access: &Access) -> Vec<Power> {
+    let registered = Registry::new(&access.home).read();
+    let is_registered = |name: &str| registered.as_ref().is_ok_and(|registered| registered.knows(name));
+    let mut known = vec![root.to_owned()];
+    let mut found = Vec::new();
+    for file in &bundle.loaded.graph.files {
+        let home = &file.bundle.home;
+        if !home.is_local() || known.iter().any(|root| home.file.starts_with(root)) {
+            continue;
+        }
+        if is_registered(&file.reference) {
+            known.push(home.root.clone());
+            continue;
+        }
+        let (module, key) = ("bundle".to_owned(), "includes".to_owned());
+        found.push(Power::Path { module, key, path: home.file.display().to_string() });
+    }
+    found
 }
 
 /// Who wrote the local files of a bundle that was chosen so.

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use amplifier_protocol::address::hide;
+
 use super::Namespace;
 use crate::disk::local_root;
 use crate::error::{BundleError, ReadError};
 use crate::fetch::{Fetch, PathKind};
-use crate::home::{Escape, Home, Source, is_relative, normalize, shown};
+use crate::home::{Escape, Home, Source, is_relative, normalize};
 
 /// What a folder is looked through for, in order.
 pub const BUNDLE_FILES: [&str; 2] = ["bundle.md", "bundle.yaml"];
@@ -83,13 +85,7 @@ pub(super) fn target_of_address(home: &Home, reference: &str) -> Result<Target, 
     if !is_address(reference) {
         return path_target(home, reference);
     }
-    if let Source::Fetched { uri, .. } = &home.source
-        && is_remote(uri)
-        && !is_remote(reference)
-    {
-        // What came from elsewhere must not read this machine by giving its paths another spelling.
-        return Err(Escape { path: reference.to_owned(), root: home.root.clone() }.into());
-    }
+    home.check_address(reference)?;
     Ok(Target::Address(reference.to_owned()))
 }
 
@@ -122,7 +118,7 @@ pub(super) async fn reach(fetch: &impl Fetch, target: Target) -> Result<Located,
             let fetched = fetch
                 .fetch(&address)
                 .await
-                .map_err(|source| BundleError::NotFound { reference: shown(&address), source })?;
+                .map_err(|source| BundleError::NotFound { reference: hide(&address).into_owned(), source })?;
             let file = existing(fetch, &fetched.path, &address)?;
             let root = fetch.real_path(&fetched.root).unwrap_or(fetched.root);
             confine(&file, &root, &address)?;
@@ -157,7 +153,7 @@ fn confine(path: &Path, within: &Path, reference: &str) -> Result<(), BundleErro
     if path.starts_with(within) {
         return Ok(());
     }
-    Err(Escape { path: reference.to_owned(), root: within.to_path_buf() }.into())
+    Err(Escape { path: hide(reference).into_owned(), root: within.to_path_buf() }.into())
 }
 
 fn existing(fetch: &impl Fetch, path: &Path, reference: &str) -> Result<PathBuf, BundleError> {
@@ -168,7 +164,7 @@ fn existing(fetch: &impl Fetch, path: &Path, reference: &str) -> Result<PathBuf,
         None if fetch.kind(path) == PathKind::Other => {
             Err(BundleError::Read { path: path.to_path_buf(), source: ReadError::NotAFile })
         }
-        None => Err(BundleError::NothingThere { reference: reference.to_owned(), tried }),
+        None => Err(BundleError::NothingThere { reference: hide(reference).into_owned(), tried }),
     }
 }
 
@@ -198,11 +194,6 @@ fn is_address(reference: &str) -> bool {
         || reference.starts_with("git+")
         || reference.starts_with("zip+")
         || reference.starts_with("~/")
-}
-
-/// Whether an address leads away from this machine.
-fn is_remote(address: &str) -> bool {
-    !["file:", "git+file:", "zip+file:", "~", "/"].iter().any(|local| address.starts_with(local))
 }
 
 fn is_path(reference: &str) -> bool {
@@ -235,6 +226,5 @@ mod tests {
         for name in ["foundation", "a:b", "a/b", ".hidden", "c:x"] {
             assert!(!is_path(name) && !is_address(name), "{name}");
         }
-        assert!(is_remote("git+https://h/r") && !is_remote("git+file:///r"));
     }
 }

@@ -53,7 +53,7 @@ fn clear(cache: &Cache, args: &CacheArgs) -> Result<Exit, amplifier_app::FetchEr
     } else {
         render::out(&format!("{} removed", cleared.removed.len()));
         for entry in &cleared.busy {
-            render::note(&format!("warning: `{}` is being fetched right now and stays", entry.key));
+            render::note(&format!("warning: `{}` is in use and stays", entry.key));
         }
     }
     Ok(if cleared.busy.is_empty() { Exit::Success } else { Exit::Failure })

@@ -32,8 +32,9 @@ pub fn run(args: &TrustArgs, home: Option<PathBuf>) -> Exit {
     done.unwrap_or_else(|exit| exit)
 }
 
-/// The home and the settings of the directory that is meant, as if the project were trusted: what it would do is looked at.
-fn access(directory: Option<&Path>, home: Option<PathBuf>) -> Result<Access, Exit> {
+/// The home and the settings of the directory that is meant. With [`Mode::Everything`] it is as if the project were trusted: what
+/// it would do is looked at.
+fn access(directory: Option<&Path>, home: Option<PathBuf>, mode: Mode) -> Result<Access, Exit> {
     let mut access = load::access_without_settings(home)?;
     if let Some(directory) = directory {
         access.base = directory.canonicalize().map_err(|error| {
@@ -41,12 +42,15 @@ fn access(directory: Option<&Path>, home: Option<PathBuf>) -> Result<Access, Exi
             Exit::Usage
         })?;
     }
-    access.with_settings_trusting(Mode::Everything).map_err(|error| load::refuse_settings(&error))
+    access.with_settings_trusting(mode).map_err(|error| load::refuse_settings(&error))
 }
 
 fn trust(subject: &TrustSubject, home: Option<PathBuf>) -> Result<Exit, Exit> {
-    let access = access(subject.directory.as_deref(), home)?;
-    let request = match load::choice(&subject.choice) {
+    let choice = load::choice(&subject.choice);
+    // What else is trusted is trusted as it runs: with the settings of a project only where that is trusted.
+    let mode = if choice == Choice::Nothing { Mode::Everything } else { Mode::Recorded };
+    let access = access(subject.directory.as_deref(), home, mode)?;
+    let request = match choice {
         Choice::Nothing => project(&access, subject.directory.as_deref())?,
         choice => {
             let mut finding = Ok(Exit::Success);
@@ -144,7 +148,7 @@ fn list(args: &TrustListArgs, home: Option<PathBuf>) -> Result<Exit, Exit> {
 }
 
 fn remove(subject: &TrustSubject, home: Option<PathBuf>) -> Result<Exit, Exit> {
-    let access = access(None, home)?;
+    let access = access(None, home, Mode::Everything)?;
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let text = |path: &Path| real(path).display().to_string();
     let mut subjects = Vec::new();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, read, wait_until};
 
 #[test]
 fn what_was_fetched_is_listed_checked_and_cleared() {
@@ -47,4 +47,29 @@ fn offline_takes_what_is_here_and_says_what_is_not() {
     assert!(refused.stderr.contains("not in the cache"), "{}", refused.stderr);
     assert_eq!(run(&[]).code, 0);
     assert_eq!(run(&["--offline"]).code, 0);
+}
+
+#[test]
+fn i25_what_a_running_session_uses_is_not_cleared() {
+    let desk = Desk::new();
+    let bundle = "---\nbundle: {name: far}\nincludes: [minimal]\nproviders: [{module: provider-mock, config: {responses: [{text: a, delay_ms: 600000}]}}]\n---\nSee @far:notes.md\n";
+    let (uri, commit) = desk.commit("far", &[("bundle.md", bundle), ("notes.md", "n")]);
+    let (other, unused) =
+        desk.commit("other", &[("bundle.yaml", "bundle: {name: other}\nincludes: [minimal]\n")]);
+    assert_eq!(desk.with_git(&["plan", "hash", "--bundle", &other]).code, 0);
+    let mut running = desk.command_with_git(&["run", "--bundle", &uri, "hi"]).spawn().unwrap();
+    let journal = || desk.sessions().first().map(|folder| folder.join("events.jsonl"));
+    wait_until(|| journal().is_some_and(|file| file.exists() && read(&file).contains("provider:request")));
+    let cleared = desk.amplifier(&["cache", "clear", "--output", "json"]);
+    let told = cleared.json();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(cleared.code, 1, "{}", cleared.seen());
+    assert_eq!(
+        (&told["removed"][0]["key"], &told["busy"][0]["key"]),
+        (&json!(unused), &json!(commit)),
+        "{told}"
+    );
+    let cleared = desk.amplifier(&["cache", "clear"]);
+    assert_eq!((cleared.code, cleared.stdout.as_str()), (0, "1 removed\n"), "{}", cleared.seen());
 }

@@ -153,3 +153,48 @@ fn settings_with_a_token_are_shown_without_it() {
     let shown = ran(&desk, &["plan", "explain", "--bundle", "b"]);
     assert!(shown.stdout.contains("settings.yaml:3:"), "{}", shown.seen());
 }
+
+/// One rule for what is hidden, wherever an address is shown.
+#[test]
+fn i25_tokens_in_addresses_are_shown_nowhere() {
+    let desk = Desk::new();
+    let place = crate::provider::closed();
+    let secret = "t0ken-5f1e";
+    for address in [
+        format!("http://{place}/b.md?token={secret}"),
+        format!("http://{place}/b.md?v=1&code={secret}"),
+        format!("http://{secret}@{place}/b.md"),
+        format!("http://me:{secret},x@{place}/b.md"),
+        format!("git+http://{place}/r?access_token={secret}@main"),
+        format!("zip+http://{place}/r.zip?sig={secret}#subdirectory=a"),
+    ] {
+        desk.file(
+            "b/bundle.md",
+            format!("---\nbundle: {{name: b}}\nincludes: [minimal, {{bundle: \"{address}\", x: 1}}]\n---\n"),
+        );
+        let module = format!(
+            "---\nbundle: {{name: c}}\nincludes: [minimal]\ntools: [{{module: tool-x, source: \"{address}\", y: [}}]\n---\n"
+        );
+        desk.file("c/bundle.md", module);
+        for args in [
+            &["bundle", "validate", "b"][..],
+            &["bundle", "validate", "b", "--strict"],
+            &["bundle", "validate", "b", "--output", "json"],
+            &["bundle", "show", "b"],
+            &["bundle", "tree", "b", "--output", "json"],
+            &["run", "-v", "--bundle", "b", "hi"],
+            &["run", "--output", "json", "--bundle", "b", "hi"],
+            &["bundle", "validate", "c"],
+            &["bundle", "validate", &address],
+            &["bundle", "add", &address],
+            &["collection", "add", "mine", &address],
+            &["cache", "list", "--output", "json"],
+        ] {
+            let ran = desk.with_git(args);
+            // What the user typed is named in its own error, without the secret.
+            assert!(!ran.seen().contains(secret), "{args:?}: {}", ran.seen());
+        }
+    }
+    let shown = desk.with_git(&["bundle", "validate", "b"]);
+    assert!(shown.stdout.contains("zip+http") && shown.stdout.contains("sig=***"), "{}", shown.seen());
+}

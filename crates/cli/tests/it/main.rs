@@ -31,11 +31,13 @@ mod children;
 #[cfg(target_os = "linux")]
 mod clock;
 mod config;
+mod confinement;
 mod connecting;
 mod credentials;
 mod demo;
 mod desk;
 mod doctor;
+mod fetched;
 mod fetching;
 #[cfg(unix)]
 mod git_programs;
@@ -49,6 +51,8 @@ mod kills;
 mod known_keys;
 mod llama;
 mod llama_vendors;
+mod locks;
+mod looking;
 mod module;
 #[cfg(target_os = "linux")]
 mod names;

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use amplifier_protocol::address::is_secret_parameter;
+
 use super::REDACTED;
 
 /// A kind of key that is known by how it begins.
@@ -39,6 +41,9 @@ const SHAPES: [Shape; 19] = [
     Shape { prefix: "pypi-", least: 20, fits: is_dashed },
     Shape { prefix: "sk-", least: 16, fits: is_dashed },
 ];
+
+/// How far before a parameter the address it belongs to is looked for.
+const LONGEST_URL: usize = 4096;
 
 /// A PEM label is short; a longer line that begins like one is something else.
 const LONGEST_LABEL: usize = 64;
@@ -88,7 +93,23 @@ pub fn redact_text(text: &str) -> Cow<'_, str> {
 /// words begin.
 fn begins(byte: u8) -> bool {
     // A test holds this against the prefixes.
-    matches!(byte, b':' | b'-' | b'b' | b'B' | b'e' | b'x' | b's' | b'g' | b'A' | b'h' | b'n' | b'r' | b'p')
+    matches!(
+        byte,
+        b':' | b'-'
+            | b'?'
+            | b'&'
+            | b'b'
+            | b'B'
+            | b'e'
+            | b'x'
+            | b's'
+            | b'g'
+            | b'A'
+            | b'h'
+            | b'n'
+            | b'r'
+            | b'p'
+    )
 }
 
 /// The next byte from `at` on that must be looked at, or the end of the text.
@@ -97,7 +118,7 @@ fn next_begin(bytes: &[u8], at: usize, ahead: &Range<usize>) -> usize {
     let mut previous = at.checked_sub(1).and_then(|before| bytes.get(before)).copied().unwrap_or(b' ');
     let is_begin = |byte: &u8| {
         let previous = std::mem::replace(&mut previous, *byte);
-        begins(*byte) && (matches!(byte, b':' | b'-') || !is_dashed(previous))
+        begins(*byte) && (matches!(byte, b':' | b'-' | b'?' | b'&') || !is_dashed(previous))
     };
     let next = rest.iter().position(is_begin).map_or(bytes.len(), |skipped| at + skipped);
     let announced = if ahead.start < at && !ahead.contains(&at) { next } else { ahead.start.max(at) };
@@ -139,6 +160,7 @@ fn secret_at(text: &str, at: usize) -> Option<Range<usize>> {
     match bytes.get(at)? {
         b':' => return password_in_url(bytes, at),
         b'-' => return private_key(text, at),
+        b'?' | b'&' => return parameter_of_url(text, at),
         _ => {}
     }
     after_scheme(bytes, at)
@@ -219,6 +241,25 @@ fn password_in_url(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     (!password.is_empty() && !is_reference).then_some(password_at..host_at)
 }
 
+/// The value of a secret parameter of an address; stands at the mark before its name when called.
+fn parameter_of_url(text: &str, at: usize) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let name_end = run(bytes, at + 1, |byte| is_dashed(byte) || byte == b'.');
+    let is_secret = bytes.get(name_end) == Some(&b'=') && is_secret_parameter(text.get(at + 1..name_end)?);
+    let start = name_end + 1;
+    let end = run(bytes, start, |byte| is_in_url(byte) && !matches!(byte, b'&' | b'#'));
+    let before = bytes.get(at.saturating_sub(LONGEST_URL)..at)?;
+    let is_url = || {
+        let word = before.iter().rposition(|byte| !is_in_url(*byte)).map_or(0, |blank| blank + 1);
+        before.get(word..).is_some_and(|word| word.windows(3).any(|mark| mark == b"://"))
+    };
+    (is_secret && end > start && is_url() && !text.get(start..end)?.starts_with("${")).then_some(start..end)
+}
+
+fn is_in_url(byte: u8) -> bool {
+    !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\')
+}
+
 /// A PEM block that holds a private key, to its end line or, cut off, to the end of the text.
 fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
@@ -275,7 +316,7 @@ mod tests {
 
     #[test]
     fn no_secret_begins_with_a_byte_that_is_skipped() {
-        let others = [":", "-", "bearer", "Basic", "xoxb-", "eyJ"];
+        let others = [":", "-", "?", "&", "bearer", "Basic", "xoxb-", "eyJ"];
         for word in SHAPES.iter().map(|shape| shape.prefix).chain(others) {
             assert!(begins(word.as_bytes()[0]), "{word}");
         }

@@ -1,4 +1,4 @@
-//! One fetch of one thing at a time, over all processes: a file with an operating system's lock, which ends with its holder.
+//! One fetch of one thing at a time, and who uses it, over all processes: a file with an operating system's lock, which ends with its holder.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -80,6 +80,28 @@ impl KeyLock {
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+}
+
+/// An entry that is used, by any number of processes, until it is dropped.
+#[derive(Debug)]
+pub struct InUse {
+    file: File,
+}
+
+impl Drop for InUse {
+    /// As with [`KeyLock`].
+    fn drop(&mut self) {
+        drop(self.file.unlock());
+    }
+}
+
+impl InUse {
+    /// Nothing where the cache cannot be written to, so that a cache that is only read can be used.
+    pub(super) fn acquire(path: &Path) -> Option<Self> {
+        let file = open(path).ok()?;
+        file.try_lock_shared().ok()?;
+        Some(Self { file })
     }
 }
 

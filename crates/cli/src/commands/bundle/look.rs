@@ -162,6 +162,9 @@ pub async fn validate(args: &ValidateBundleArgs, access: &Access) -> Exit {
             notices.extend(bundle.notices().iter().map(as_json));
             told.extend(bundle.notices().iter().map(|notice| (notice.severity, notice.render())));
             told.extend(bundle.missing.iter().map(|problem| (Severity::Warning, problem.clone())));
+            let warning =
+                |problem| json!({"severity": "warning", "at": null, "message": problem, "hint": null});
+            notices.extend(bundle.missing.iter().map(warning));
             // A part that others include needs no session of its own.
             let is_part = bundle.loaded.plan.to_json().get("session").is_none();
             if let Err(fault) = bundle.plan()
