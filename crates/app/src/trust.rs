@@ -204,6 +204,12 @@ impl Trust {
         if self.trusts_project() { [root, None] } else { [None, root] }
     }
 
+    /// The untrusted directory whose files ask for powers. Many directories ask for none, and were never asked about.
+    pub fn asking(&self) -> Option<&Path> {
+        let project = self.project.as_ref().filter(|project| !project.wants.is_empty());
+        project.filter(|_| !self.trusts_project()).map(|project| project.root.as_path())
+    }
+
     /// Whether a link may lead out of the project: the user saw where it leads.
     pub(crate) fn allows_link(&self, link: &Path) -> bool {
         let trusted = self.project.as_ref().filter(|project| project.state == State::Trusted);

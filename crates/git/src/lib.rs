@@ -3,6 +3,7 @@
 //!
 //! It knows nothing about addresses, retries or what git prints; `amplifier-sources` and `hooks-status-context` do.
 
+mod configured;
 mod environment;
 mod repository;
 
@@ -17,6 +18,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
+pub use configured::{Configured, starts_programs};
 pub use repository::{Owner, Repository};
 
 /// The largest configuration that is listed, in bytes.

@@ -91,6 +91,14 @@ impl Repository {
     }
 }
 
+/// Whether the `.git` in a directory leads to a repository at all.
+pub(crate) fn has_head(directory: &Path) -> bool {
+    let written = directory.join(".git");
+    let named = || Some(directory.join(line(&written)?.strip_prefix("gitdir:")?.trim()));
+    let git_dir = if written.is_file() { named().unwrap_or(written) } else { written };
+    git_dir.join("HEAD").exists()
+}
+
 /// Whether a directory that `.git` leads to is that of this work tree: it lies inside, it is a linked work tree that names
 /// this one, or a submodule of the repository above.
 fn belongs(work_tree: &Path, git_dir: &Path) -> bool {

@@ -17,6 +17,8 @@ pub(crate) const CAPABILITY: &str = "workspace.trust";
 #[serde(default)]
 pub(crate) struct Workspace {
     untrusted: Vec<PathBuf>,
+    /// Those of them whose files ask to start programs and the like.
+    asking: Vec<PathBuf>,
     /// The working directory as the session names it, and its real path.
     #[serde(skip)]
     base: Option<(PathBuf, PathBuf)>,
@@ -36,17 +38,25 @@ impl Workspace {
 
     #[cfg(test)]
     pub(crate) fn untrusted(roots: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { untrusted: roots.into_iter().collect(), ..Self::default() }
+        let untrusted: Vec<_> = roots.into_iter().collect();
+        Self { asking: untrusted.clone(), untrusted, base: None }
     }
 
     /// What cannot be read is no permission.
     fn closed() -> Self {
-        Self { untrusted: vec![PathBuf::from("/")], base: None }
+        let all = vec![PathBuf::from("/")];
+        Self { untrusted: all.clone(), asking: all, base: None }
     }
 
     /// Whether a file belongs to an untrusted directory, by its name or by where its links lead.
     pub(crate) fn is_untrusted(&self, path: &Path) -> bool {
         !self.untrusted.is_empty() && (self.holds(&self.written(path)) || self.holds(&real_path(path)))
+    }
+
+    /// Whether a directory is untrusted and its files ask to start programs, so that its own programs are suspect too.
+    pub(crate) fn is_suspect(&self, directory: &Path) -> bool {
+        let real = real_path(directory);
+        self.asking.iter().any(|root| real.starts_with(root))
     }
 
     /// Where a path of an untrusted directory leads when that is outside of it.

@@ -190,11 +190,20 @@ impl From<ApprovalOption> for WrittenOption {
 }
 
 impl Question {
-    /// What an answer means: the decision of the option with this text, the strictest where two have it. What was not
-    /// offered is a no.
+    /// What an answer means: the decision of the option with this text, the strictest where two have it. One of the three
+    /// words of the specification that was not offered still grants where something was offered that does. Anything else is
+    /// a no.
     pub fn decision(&self, answer: &str) -> ApprovalDecision {
-        let chosen = self.options.iter().filter(|option| option.text.eq_ignore_ascii_case(answer.trim()));
-        chosen.map(|option| option.decision).max().unwrap_or(ApprovalDecision::Deny)
+        let chosen = self.options.iter().filter(|option| option.text.eq_ignore_ascii_case(answer));
+        if let Some(decision) = chosen.map(|option| option.decision).max() {
+            return decision;
+        }
+        let grants = self.options.iter().any(|option| option.decision != ApprovalDecision::Deny);
+        match answer.to_lowercase().as_str() {
+            "allow" | "allow once" if grants => ApprovalDecision::AllowOnce,
+            "allow always" if grants => ApprovalDecision::AllowAlways,
+            _ => ApprovalDecision::Deny,
+        }
     }
 
     /// The first option with this meaning.

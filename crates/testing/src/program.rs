@@ -3,6 +3,8 @@
 //! A file cannot be started while any process has it open for writing, and a thread that forks just then has a copy of every
 //! open file until its child starts something. So another process writes the file, and this one never has it open.
 
+#![expect(clippy::expect_used, reason = "a test that cannot write its program is broken and must say so")]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -52,7 +52,11 @@ pub(crate) fn offer_trust(builder: SessionBuilder, trust: &Trust, home: &Home) -
     builder
         .capability(
             "workspace.trust",
-            Capability::Value(json!({ "trusted": trusted.as_slice(), "untrusted": untrusted.as_slice() })),
+            Capability::Value(json!({
+                "trusted": trusted.as_slice(),
+                "untrusted": untrusted.as_slice(),
+                "asking": trust.asking().into_iter().collect::<Vec<_>>(),
+            })),
         )
         .capability("amplifier.home", Capability::Value(Value::String(home.display().to_string())))
 }

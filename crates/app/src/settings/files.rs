@@ -65,6 +65,7 @@ pub struct SettingsFiles {
     /// The folder above `.amplifier`; nothing where a project cannot have settings.
     project: Option<PathBuf>,
     root: Option<PathBuf>,
+    top: Option<PathBuf>,
     pub(super) working_dir: PathBuf,
     trust: PathBuf,
 }
@@ -84,12 +85,18 @@ impl SettingsFiles {
         let project = nearest.or_else(|| (!is_own(top)).then_some(top));
         let project = project.map(Path::to_path_buf);
         let root = project.clone().or_else(|| (!is_own(&here)).then(|| here.clone()));
-        Self { user: home.settings(), project, root, working_dir: here.clone(), trust: home.trust() }
+        let top = is_repository(top).then(|| top.to_path_buf());
+        Self { user: home.settings(), project, root, top, working_dir: here.clone(), trust: home.trust() }
     }
 
     /// The directory that is trusted or not: the project, else the working directory. `None` in the user's own home directory.
     pub fn root(&self) -> Option<&Path> {
         self.root.as_deref()
+    }
+
+    /// The top of the repository that the project lies in.
+    pub(crate) fn repository(&self) -> Option<&Path> {
+        self.top.as_deref()
     }
 
     /// The file that says which projects are trusted.

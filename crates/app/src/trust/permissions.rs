@@ -56,7 +56,8 @@ const PERMISSIONS: &[(&str, &[(&str, When)])] = &[
     (
         "tool-mcp",
         &[
-            ("project_files", When::Not(&["ask", "off", "deny", "never", "false"])),
+            ("project_files", When::Not(&["ignore"])),
+            ("user_file", When::Not(OFF)),
             ("trust_annotations", When::Not(OFF)),
             ("pass_env", When::Filled),
             ("config_file", When::Filled),

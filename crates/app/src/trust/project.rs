@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use amplifier_bundle::node::{Mapping, NodeValue};
-use amplifier_git::{Owner, Repository};
+use amplifier_git::{Configured, Owner, Repository};
 use ignore::WalkBuilder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -63,9 +63,24 @@ pub(super) fn wants(root: &Path, files: &SettingsFiles) -> Result<Vec<Power>, Se
         }
         DIRECTORIES.iter().for_each(|name| tree(root, &directory.join(name), &mut found));
     }
+    repository(root, files.repository(), &mut found);
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// What the repository of the project makes git start when a command of a session calls it. We never do ourselves.
+fn repository(root: &Path, top: Option<&Path>, found: &mut Vec<Power>) {
+    let repository = top.and_then(Repository::at);
+    for configured in repository.iter().flat_map(Repository::configured) {
+        match configured {
+            Configured::Setting { key, value } => {
+                let value = shown(&Value::from(value));
+                found.push(Power::Setting { key: format!("{key} (git)"), value });
+            }
+            Configured::Hook(path) => file(root, &path, found),
+        }
+    }
 }
 
 /// The directory when it is a link, and the links in it.

@@ -56,7 +56,7 @@ fn a_link_brings_no_file_from_elsewhere_into_the_prompt_before_trust() {
     symlink(&secret, desk.work().join("notes.md")).unwrap();
     let ran = run_in(&desk, &desk.work(), &["run", "see @notes.md"]);
     assert!(!server.asked().pop().unwrap().contains("PRIVATE-LINES"));
-    for text in ["is not trusted, so its `AGENTS.md` (a link to `", "are not used", "amplifier trust"] {
+    for text in ["is not trusted; ignoring its `AGENTS.md` (a link to `", "amplifier trust"] {
         assert!(ran.stderr.contains(text), "`{text}` is missing: {}", ran.seen());
     }
     let trusted = run_in(&desk, &desk.work(), &["trust"]);

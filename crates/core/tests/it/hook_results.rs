@@ -9,7 +9,7 @@ use amplifier_core::hooks::HookSpec;
 use amplifier_core::session::Session;
 use amplifier_protocol::event::{Event, ToolPre};
 use amplifier_protocol::hook::{
-    ApprovalDefault, ApprovalOption, HookAction, HookResult, Injection, InjectionRole, MessageLevel, Question,
+    ApprovalDefault, HookAction, HookResult, Injection, InjectionRole, MessageLevel, Question,
 };
 use amplifier_protocol::ids::EventName;
 use amplifier_protocol::message::Role;
@@ -152,10 +152,10 @@ async fn decided(approval: Option<Arc<dyn amplifier_core::contracts::ApprovalSys
 
 #[tokio::test]
 async fn allow_in_its_three_forms_grants_and_everything_else_denies() {
-    for answer in ["Allow", "ALLOW", " allow\n"] {
+    for answer in ["Allow", "Allow once", "ALLOW ALWAYS", "allow"] {
         assert_eq!(decided(Some(always(answer))).await.action, HookAction::Continue, "{answer}");
     }
-    for answer in ["Deny", "yes", "", "Allow it", "Allow once", "Allow always"] {
+    for answer in ["Deny", "yes", "", "Allow it", "allow\n"] {
         let reason = "User denied: May I?".to_owned();
         assert_eq!(decided(Some(always(answer))).await.action, HookAction::Deny { reason }, "{answer:?}");
     }
@@ -197,12 +197,6 @@ async fn silence_means_the_default_whether_the_approver_or_the_kernel_keeps_the_
     }
 }
 
-/// A question that offers to be asked only once.
-fn lasting_question(prompt: &str) -> HookResult {
-    let options = ApprovalOption::usual();
-    HookAction::AskUser(Question { prompt: prompt.to_owned(), options, ..Question::default() }).into()
-}
-
 #[tokio::test]
 async fn what_an_option_means_is_its_decision_and_never_its_words() {
     let decided = async |options: serde_json::Value, answer: &str| {
@@ -230,10 +224,10 @@ async fn an_allow_always_is_remembered_and_the_same_question_is_not_asked_again(
         counted.fetch_add(1, Ordering::SeqCst);
         async { Ok("Allow always".to_owned()) }
     })));
-    process(&session, lasting_question("May I?")).await;
-    process(&session, lasting_question("May I?")).await;
+    process(&session, HookResult::ask("May I?")).await;
+    process(&session, HookResult::ask("May I?")).await;
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    process(&session, lasting_question("And this?")).await;
+    process(&session, HookResult::ask("And this?")).await;
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
@@ -250,7 +244,7 @@ async fn equal_questions_at_one_time_are_asked_once_and_different_ones_one_after
             assert_eq!(open.count(), 1, "one person, one question at a time");
             tokio::time::sleep(Duration::from_secs(1)).await;
             drop(guard);
-            Ok("Allow".to_owned())
+            Ok("Allow once".to_owned())
         }
     })));
     let ask = |prompt: &'static str| process(&session, HookResult::ask(prompt));
@@ -433,7 +427,7 @@ async fn generic_gate(answer: &'static str) -> (Session, Arc<std::sync::Mutex<Ve
     let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&asked);
     let session =
-        Stage::new().hook("gate", on("tool:pre"), answering(lasting_question("Allow?"))).open().await;
+        Stage::new().hook("gate", on("tool:pre"), answering(HookResult::ask("Allow?"))).open().await;
     session.coordinator().set_approval_system(Some(approval(move |question: Question| {
         let input = question.call.unwrap().tool_input;
         let first = input == json!("a");
@@ -449,7 +443,7 @@ async fn generic_gate(answer: &'static str) -> (Session, Arc<std::sync::Mutex<Ve
 
 #[tokio::test]
 async fn a_yes_to_one_call_is_no_yes_to_another_whatever_the_words_of_the_question() {
-    let (session, asked) = generic_gate("Allow once").await;
+    let (session, asked) = generic_gate("Allow").await;
     let hub = session.coordinator();
     let pre = |input: &str| ToolPre {
         tool_name: "bash".to_owned(),

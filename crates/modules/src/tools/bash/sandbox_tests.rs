@@ -224,7 +224,7 @@ fn rare_socket(what: &str) -> nix::Result<std::os::fd::OwnedFd> {
         "raw-socket" => socket(AddressFamily::Inet, SockType::Raw, flags, SockProtocol::Icmp),
         "packet-socket" => socket(AddressFamily::Packet, SockType::Raw, flags, None),
         "netlink-audit" => socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkAudit),
-        other => panic!("{other}"),
+        other => unreachable!("no row for `{other}`"),
     }
 }
 

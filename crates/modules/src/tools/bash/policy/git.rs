@@ -138,7 +138,7 @@ const TELLING: &[&str] = &[
 
 impl Walk<'_> {
     pub(super) fn git(&mut self, words: &[String], shown: &str) {
-        if self.is_foreign() || self.is_in_another_repository() {
+        if self.is_foreign() || self.is_in_a_repository_that_starts_programs() {
             self.found.push((Risk::Project, shown.to_owned()));
         }
         let mut rest = words;
@@ -180,13 +180,15 @@ impl Walk<'_> {
         self.found.extend(git_risk(command, rest).map(|risk| (risk, shown.to_owned())));
     }
 
-    /// Whether a repository begins between the workspace and the working folder: its configuration came with the files.
-    fn is_in_another_repository(&self) -> bool {
+    /// Whether git would start what the repository around the working folder names: one that the user does not trust, or
+    /// one that begins below the workspace, whose configuration came with its files.
+    fn is_in_a_repository_that_starts_programs(&self) -> bool {
         let (Some(folder), Some(workspace)) = (&self.folder, &self.policy.workspace) else { return false };
         let below = |folder: &&std::path::Path| *folder != workspace && folder.starts_with(workspace);
-        folder.ancestors().take_while(below).any(|folder| {
+        let is_nested = folder.ancestors().take_while(below).any(|folder| {
             folder.join(".git").symlink_metadata().is_ok() || folder.join("HEAD").symlink_metadata().is_ok()
-        })
+        });
+        (is_nested || self.policy.trust.is_untrusted(folder)) && amplifier_git::starts_programs(folder)
     }
 }
 

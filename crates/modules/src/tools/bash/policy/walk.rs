@@ -306,11 +306,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether code around the working folder is of a directory that the user does not trust, or of one that is not theirs to
-    /// answer for.
+    /// Whether code around the working folder is of a directory whose files ask for the user's trust and do not have it, or of
+    /// one outside the workspace.
     pub(super) fn is_foreign(&self) -> bool {
         let Some(folder) = &self.folder else { return self.policy.workspace.is_some() };
-        self.policy.trust.is_untrusted(folder)
+        self.policy.trust.is_suspect(folder)
             || (self.policy.workspace.is_some() && !self.policy.is_workspace(folder))
     }
 
