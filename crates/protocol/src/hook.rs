@@ -553,7 +553,8 @@ mod tests {
         let english = asked(json!(["Yes", "No"]));
         assert_eq!(english.decision("yes"), ApprovalDecision::AllowOnce);
         assert_eq!(english.decision("No"), ApprovalDecision::Deny);
-        assert_eq!(english.decision("Allow"), ApprovalDecision::Deny, "it was not offered");
+        assert_eq!(english.decision("Maybe"), ApprovalDecision::Deny, "it was not offered");
+        assert_eq!(english.decision("Allow"), ApprovalDecision::AllowOnce, "a word of the specification");
         let typed = asked(json!([
             {"text": "Ja", "decision": "allow_once"}, {"text": "Yes", "decision": "deny"}, "Nein"
         ]));

@@ -131,3 +131,26 @@ fn programs_of_a_repository_run_only_where_it_is_trusted() {
         std::fs::remove_file(&mark).unwrap();
     }
 }
+
+#[test]
+fn git_of_a_clean_repository_runs_without_a_question() {
+    let desk = Desk::new();
+    let git = |args: &[&str]| {
+        let variables = crate::desk::git_variables(&desk.path("user"));
+        let mut git = std::process::Command::new("git");
+        let done = git.current_dir(desk.work()).args(args).env_clear().envs(variables).output().unwrap();
+        assert!(done.status.success(), "{args:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["remote", "add", "origin", "https://example.invalid/a.git"]);
+    desk.file("note.md", "hello\n");
+    amplifier_testing::write_program(&desk.work().join("s.sh"), "#!/bin/sh\necho ran\n");
+    for (command, prints) in
+        [("git status --short", "note.md"), ("git log -1 || echo none", "none"), ("./s.sh", "ran")]
+    {
+        let ran = bash(&desk, json!({}), &format!("({command}) > seen 2>&1"), &[]);
+        assert!(read(&desk.work().join("seen")).contains(prints), "{command}: {}", ran.seen());
+        assert_eq!(ran.stderr, "", "nothing is said about a clean repository");
+        std::fs::remove_file(desk.work().join("seen")).unwrap();
+    }
+}

@@ -140,13 +140,17 @@ fn a_pattern_lifts_nothing_that_stands_around_its_command() {
 fn places() -> (tempfile::TempDir, Policy) {
     let folder = tempfile::TempDir::new().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    for directory in
-        ["home/.ssh", "home/.config/autostart", "home/work/src", "home/work/nested/.git", "keys", "else"]
-    {
+    for directory in ["home/.ssh", "home/.config/autostart", "home/work/src", "keys", "else"] {
         std::fs::create_dir_all(root.join(directory)).unwrap();
     }
     for file in ["home/.ssh/config", "keys/keys.env", "home/work/src/a.rs", "home/work/.env"] {
         std::fs::write(root.join(file), "").unwrap();
+    }
+    for (name, setting) in [("nested", "fsmonitor = ./x"), ("clean", "bare = false")] {
+        let git = root.join("home/work").join(name).join(".git");
+        std::fs::create_dir_all(&git).unwrap();
+        std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::write(git.join("config"), format!("[core]\n{setting}\n")).unwrap();
     }
     for (link, target) in [
         ("notes.txt", "../.ssh/config"),
@@ -217,7 +221,8 @@ fn git_asks_where_its_configuration_came_with_the_files() {
     let (_folder, policy) = places();
     let workspace = policy.workspace.clone().unwrap();
     let verdict = |policy: &Policy, command: &str| policy.judge(command, Some(&workspace)).verdict;
-    for command in ["git status", "git log -1", "cargo test", "./run.sh", "make", "cd src && git status"] {
+    let unasked = ["git status", "git log -1", "cargo test", "./run.sh", "make", "cd src && git status"];
+    for command in unasked.iter().copied().chain(["cd clean && git status"]) {
         assert_eq!(verdict(&policy, command), Verdict::Allow, "{command}");
     }
     for command in
