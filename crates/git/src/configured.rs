@@ -20,16 +20,14 @@ pub enum Configured {
 
 /// Sections all of whose settings are harmless. An alias is no command of git's own, and never takes the place of one.
 const SECTIONS: &[&str] = &[
-    "alias",
     "advice",
+    "alias",
     "blame",
-    "branch",
     "color",
     "column",
     "extensions",
     "feature",
     "fetch",
-    "gc",
     "gitflow",
     "index",
     "maintenance",
@@ -118,7 +116,7 @@ const OF_REMOTES: &[&str] = &[
     "url",
 ];
 const OF_SUBMODULES: &[&str] =
-    &["active", "branch", "fetchrecursesubmodules", "ignore", "path", "shallow", "url"];
+    &["active", "branch", "fetchrecursesubmodules", "ignore", "path", "recurse", "shallow", "url"];
 
 impl Repository {
     /// What its own files make git start.
@@ -264,6 +262,8 @@ impl Section {
                 )
             }
             (section, None) if SETTINGS.contains(&format!("{section}.{name}").as_str()) => true,
+            ("gc", _) => name != "recentobjectshook",
+            ("branch", _) => name != "mergeoptions",
             (section, _) => SECTIONS.contains(&section),
         }
     }
@@ -316,6 +316,7 @@ mod tests {
             ("[submodule \"s\"]\nupdate = !x\n", "submodule.s.update"),
             ("[credential]\nhelper = x\n", "credential.helper"),
             ("[gpg]\nprogram = x\n", "gpg.program"),
+            ("[gc]\nrecentObjectsHook = x\n", "gc.recentobjectshook"),
             ("[unheard]\nof = x\n", "unheard.of"),
         ] {
             let expected: Vec<_> = Some(key.to_owned()).filter(|key| !key.is_empty()).into_iter().collect();
