@@ -107,7 +107,7 @@ impl Risk {
             Self::HiddenCode => "save it to a file, read it, then run the file",
             Self::Secret => "work without the secret, or let the person pass it on",
             Self::Unseen => "write the path out",
-            Self::Project => "read the files instead, or let the person run `amplifier trust` there",
+            Self::Project => "read the files instead, or ask the user to run `amplifier trust` there",
             Self::Opaque => "write the command out, or put the code into a file and run that",
             Self::Destructive => "say exactly what goes, or ask the person",
             Self::Persistence => "make the change in the workspace only",

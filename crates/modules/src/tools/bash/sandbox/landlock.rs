@@ -39,12 +39,12 @@ pub(super) async fn tried(level: Level) -> Result<(Filter, Vec<String>), String>
     let folders = Folders { workspace: nowhere.clone(), notes: nowhere.clone(), temporary: nowhere };
     let mut gaps = on_thread(move || fence(level, &folders))
         .await
-        .map_err(|error| format!("Landlock is not to be had: {error}"))?;
+        .map_err(|error| format!("Landlock is not available: {error}"))?;
     let filter = match on_thread(move || seccomp::restrict(level)).await {
         Ok(()) => Filter::On,
         Err(error) => {
             let open = if level == Level::ReadOnly { "UDP, permissions and times" } else { "permissions" };
-            gaps.push(format!("Unix sockets, {open} are open, because seccomp is not to be had: {error}"));
+            gaps.push(format!("Unix sockets, {open} are open, because seccomp is not available: {error}"));
             Filter::Off
         }
     };
