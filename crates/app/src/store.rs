@@ -16,6 +16,8 @@ use amplifier_protocol::mount_plan::{MountPlan, PlanError, PlanForm};
 
 pub(crate) use history::transcript_of;
 pub use history::{ReadHistory, ViewsUse, read_history};
+#[cfg(test)]
+pub(crate) use metadata::PROGRESS_VERSION;
 pub use metadata::{Metadata, Progress, TITLE_CHARS};
 pub use views::{Views, are_damaged, check_journal, metadata_now, metadata_of, rebuild_views, update_views};
 pub(crate) use views::{take_in, update_views_to, updated};

@@ -111,6 +111,6 @@ pub(super) fn refresh(store: &SessionStore, folder: &SessionFolder) -> Result<Re
         Err(error) => return Err(error.into()),
     };
     let metadata = updated.map_or_else(|| metadata_now(folder), Ok)?;
-    index::Index::of(store.home()).note(&[index::Note::closed(&metadata)]);
+    index::Index::of(store.home()).note_change(&metadata);
     Ok(Renamed { metadata, stale, repair: None })
 }

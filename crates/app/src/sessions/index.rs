@@ -59,6 +59,14 @@ impl<'a> Note<'a> {
         Self::Closed(metadata)
     }
 
+    /// Whether another process noted as much or more of the session after it was looked at.
+    fn is_late(&self, now: &Contents) -> bool {
+        let Self::Found(metadata, _) = self else { return false };
+        let known = now.get(metadata.session_id.as_str()).filter(|(_, known)| known.is_settled());
+        let noted = known.and_then(|(_, known)| now.metadata(known)).filter(Metadata::is_current);
+        noted.is_some_and(|noted| noted.views.seq >= metadata.views.seq)
+    }
+
     /// All of its line that can be told without the lock.
     fn line(&self) -> Option<Line> {
         let mark =
@@ -76,6 +84,14 @@ impl<'a> Note<'a> {
         let rest = format!("{open}{child} {dir} {}", serde_json::to_string(metadata).ok()?);
         Some(Line { id: metadata.session_id.clone(), when, rest })
     }
+}
+
+/// What became of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Noted {
+    Done,
+    /// Others hold the lock: nothing was written.
+    Busy,
 }
 
 /// A line that waits for its time.
@@ -160,23 +176,38 @@ impl<'a> Index<'a> {
         Contents::of(&self.home.session_index())
     }
 
-    /// Adds lines. A failure costs a list a closer look and is no reason to fail.
-    pub(crate) fn note(&self, notes: &[Note<'_>]) {
-        // Others wait for the lock: what needs it not is done before.
-        let lines: Vec<Line> = notes.iter().filter_map(Note::line).collect();
-        if lines.is_empty() {
-            return;
+    /// Notes what a session is now that was not marked as open. An index that cannot be written now would go on showing what it
+    /// was, so it is taken away.
+    pub(crate) fn note_change(&self, metadata: &Metadata) {
+        if self.note(&[Note::Closed(metadata)]) == Noted::Busy {
+            drop(self.withdraw());
         }
-        let is_used = lines.iter().any(Line::is_use);
+    }
+
+    /// Adds lines. A failure costs a list a closer look and is no reason to fail.
+    pub(crate) fn note(&self, notes: &[Note<'_>]) -> Noted {
+        // Others wait for the lock: what needs it not is done before.
+        let lines: Vec<_> = notes.iter().filter_map(|note| Some((note, note.line()?))).collect();
+        if lines.is_empty() {
+            return Noted::Done;
+        }
+        let is_used = lines.iter().any(|(_, line)| line.is_use());
         let mut lock = match self.lock() {
             Ok(Some(lock)) => lock,
-            Ok(None) => return,
-            Err(_) if is_used => return drop(self.withdraw()),
-            Err(_) => return,
+            Ok(None) => return Noted::Busy,
+            Err(_) if is_used => {
+                drop(self.withdraw());
+                return Noted::Done;
+            }
+            Err(_) => return Noted::Done,
         };
         let mut uses = Uses::read(&mut lock);
         let before = uses.latest;
-        let mut text: String = lines.iter().map(|line| line.text(&mut uses)).collect();
+        let is_found = lines.iter().any(|(note, _)| matches!(note, Note::Found(..)));
+        let now = is_found.then(|| self.contents());
+        let is_new = |note: &Note<'_>| now.as_ref().is_none_or(|now| !note.is_late(now));
+        let lines = lines.iter().filter(|(note, _)| is_new(note));
+        let mut text: String = lines.map(|(_, line)| line.text(&mut uses)).collect();
         let path = self.home.session_index();
         let appended = private().read(true).append(true).create(true).open(&path).and_then(|mut file| {
             if !ends_with_line_feed(&mut file)? {
@@ -189,6 +220,7 @@ impl<'a> Index<'a> {
             drop(self.withdraw());
         }
         drop(lock.unlock());
+        Noted::Done
     }
 
     /// Whether so many lines for so many sessions are worth a [`Self::tidy`].

@@ -141,3 +141,40 @@ fn who_is_used_later_is_later_whatever_the_clock_says() {
     index.note(&[Note::Closed(&metadata("ahead", 5_000, "/a"))]);
     assert!(used("ahead") > kept);
 }
+
+/// A list that looked at a session before it was renamed writes what it found afterwards.
+#[test]
+fn what_was_found_before_a_change_does_not_hide_it() {
+    let (_dir, home) = home();
+    let index = Index::of(&home);
+    let seen = |seq: u64, name: Option<&str>| {
+        let mut seen = Metadata { name: name.map(str::to_owned), ..metadata("s", 1, "/a") };
+        (seen.views.version, seen.views.seq) = (crate::store::PROGRESS_VERSION, seq);
+        seen
+    };
+    let name = || {
+        let contents = index.contents();
+        contents.get("s").and_then(|(_, known)| contents.metadata(known)).and_then(|metadata| metadata.name)
+    };
+    index.note(&[Note::Found(&seen(3, None), 1)]);
+    index.note_change(&seen(4, Some("named")));
+    index.note(&[Note::Found(&seen(3, None), 2)]);
+    assert_eq!(name().as_deref(), Some("named"));
+    // One that was killed since is looked at again, and what was found counts.
+    index.note(&[Note::Opened(&id("s"))]);
+    index.note(&[Note::Found(&seen(4, Some("named")), 3)]);
+    assert!(index.contents().get("s").is_some_and(|(_, known)| known.is_settled()));
+}
+
+/// An index that cannot be told of a change is no index any more: the sessions are looked at.
+#[test]
+fn a_change_that_cannot_be_noted_takes_the_index_away() {
+    let (_dir, home) = home();
+    let index = Index::of(&home);
+    index.note(&[Note::Closed(&metadata("s", 1, "/a"))]);
+    let held = std::fs::File::open(home.session_index_lock()).unwrap();
+    held.lock().unwrap();
+    index.note_change(&metadata("s", 2, "/a"));
+    assert!(index.contents().get("s").is_none());
+    held.unlock().unwrap();
+}

@@ -90,7 +90,7 @@ impl Metadata {
 }
 
 /// The version of [`Progress`]. What an older one says is made again.
-pub(super) const PROGRESS_VERSION: u32 = 3;
+pub(crate) const PROGRESS_VERSION: u32 = 3;
 
 /// The oldest version with transcripts as they are now; what changed since is what is counted beside them.
 pub(super) const TRANSCRIPT_VERSION: u32 = 2;

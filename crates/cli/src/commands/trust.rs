@@ -231,21 +231,23 @@ pub fn tell_left_out(access: &Access) {
 /// Asks the user, and remembers the answer. What changed since an earlier yes is shown as a diff.
 pub fn ask(untrusted: &Untrusted, access: &Access) -> Result<Answer, Exit> {
     let Untrusted { subject, missing, wants, was_trusted } = untrusted;
+    let mut lines = Vec::new();
     if *was_trusted == Before::Trusted {
-        render::ask(&format!("The {subject} has changed:"));
+        lines.push(format!("The {subject} has changed:"));
         let known = Trust::list(&access.home).map_err(|error| load::refuse_settings(&error))?;
         let granted = known.iter().filter(|known| known.subject == *subject).flat_map(|known| &known.powers);
-        granted.filter(|power| !wants.contains(power)).for_each(|power| render::ask(&format!("- {power}")));
-        missing.iter().for_each(|power| render::ask(&format!("+ {power}")));
+        lines.extend(granted.filter(|power| !wants.contains(power)).map(|power| format!("- {power}")));
+        lines.extend(missing.iter().map(|power| format!("+ {power}")));
     } else {
-        render::ask(&format!("The {subject} asks for your trust. It:"));
-        missing.iter().for_each(|power| render::ask(&format!("  {power}")));
+        lines.push(format!("The {subject} asks for your trust. It:"));
+        lines.extend(missing.iter().map(|power| format!("  {power}")));
     }
-    let failed = |error: std::io::Error| {
+    // What is asked about is on the screen before the question.
+    let said = lines.iter().try_for_each(|line| question::say(line));
+    let yes = said.and_then(|()| question::agree("Trust it?", Usual::No)).map_err(|error| {
         render::error(&error, None);
         Exit::Failure
-    };
-    let yes = question::agree("Trust it?", Usual::No).map_err(failed)?;
+    })?;
     let answer = if yes { Answer::Trusted } else { Answer::Refused };
     record(access, Consent { subject: subject.clone(), answer, powers: wants.clone() })?;
     Ok(answer)
