@@ -20,7 +20,7 @@ mod project;
 mod source;
 
 pub use powers::{Author, Power};
-pub(crate) use project::{is_repository, top_of};
+pub(crate) use project::{repository_of, top_of};
 pub use source::Request;
 
 /// The form of the file that is written here.

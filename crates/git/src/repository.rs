@@ -60,8 +60,11 @@ impl Repository {
         let leads_out = |path: PathBuf| {
             path.is_symlink() && !path.canonicalize().is_ok_and(|real| real.starts_with(&common_dir))
         };
-        let is_linked =
-            READ.iter().any(|name| leads_out(git_dir.join(name)) || leads_out(common_dir.join(name)));
+        let shared = Some(&common_dir).filter(|common| **common != git_dir);
+        let is_linked = [Some(&git_dir), shared]
+            .into_iter()
+            .flatten()
+            .any(|directory| READ.iter().any(|name| leads_out(directory.join(name))));
         let is_whole = git_dir.join("HEAD").is_file() && !is_linked;
         is_whole.then_some(Self { work_tree, git_dir, common_dir, owner: owner(&about) })
     }

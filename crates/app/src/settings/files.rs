@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::error::SettingsError;
 use crate::env::{self, Environment};
 use crate::paths::Home;
-use crate::trust::{is_repository, top_of};
+use crate::trust::repository_of;
 
 /// The folder of a project's settings.
 const FOLDER: &str = ".amplifier";
@@ -78,14 +78,15 @@ impl SettingsFiles {
         let here = working_dir.canonicalize().unwrap_or_else(|_| working_dir.to_path_buf());
         let own = environment.get(env::HOME).map(PathBuf::from);
         let own = own.and_then(|own| own.canonicalize().ok());
-        let top = top_of(&here, own.as_deref());
+        let repository = repository_of(&here, own.as_deref());
+        let top = repository.unwrap_or(&here);
         let within = here.ancestors().take_while(|folder| folder.starts_with(top));
         let is_own = |folder: &Path| own.as_deref() == Some(folder);
         let nearest = within.filter(|folder| !is_own(folder)).find(|folder| has_settings_folder(folder));
         let project = nearest.or_else(|| (!is_own(top)).then_some(top));
         let project = project.map(Path::to_path_buf);
         let root = project.clone().or_else(|| (!is_own(&here)).then(|| here.clone()));
-        let top = is_repository(top).then(|| top.to_path_buf());
+        let top = repository.map(Path::to_path_buf);
         Self { user: home.settings(), project, root, top, working_dir: here.clone(), trust: home.trust() }
     }
 
@@ -106,7 +107,7 @@ impl SettingsFiles {
 
     /// The folder of the project; nothing where the working folder is in none and stands for itself.
     pub fn project(&self) -> Option<&Path> {
-        let is_marked = |folder: &&Path| is_repository(folder) || has_settings_folder(folder);
+        let is_marked = |folder: &&Path| self.top.as_deref() == Some(*folder) || has_settings_folder(folder);
         self.project.as_deref().filter(is_marked)
     }
 

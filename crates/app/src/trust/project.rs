@@ -171,12 +171,16 @@ pub(crate) fn is_repository(directory: &Path) -> bool {
     Repository::at(directory).is_some_and(|repository| repository.owner() == Owner::User)
 }
 
-/// The top of the repository that a directory lies in, or the directory itself: nothing above belongs to its project. The
-/// home directory of the user and what is above it is the top of no project.
+/// The top of the repository that a directory lies in, or the directory itself: nothing above belongs to its project.
 pub(crate) fn top_of<'d>(directory: &'d Path, home: Option<&Path>) -> &'d Path {
+    repository_of(directory, home).unwrap_or(directory)
+}
+
+/// The top of the repository that a directory lies in. The home directory of the user and what is above it is the top of no
+/// project.
+pub(crate) fn repository_of<'d>(directory: &'d Path, home: Option<&Path>) -> Option<&'d Path> {
     let is_beyond = |folder: &Path| home.is_some_and(|home| home.starts_with(folder));
-    let mut nearby = directory.ancestors().take_while(|folder| !is_beyond(folder));
-    nearby.find(|folder| is_repository(folder)).unwrap_or(directory)
+    directory.ancestors().take_while(|folder| !is_beyond(folder)).find(|folder| is_repository(folder))
 }
 
 /// A link that leads out of where it lies.
