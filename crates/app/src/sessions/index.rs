@@ -176,8 +176,8 @@ impl<'a> Index<'a> {
         Contents::of(&self.home.session_index())
     }
 
-    /// Notes what a session is now that was not marked as open. An index that cannot be written now would go on showing what it
-    /// was, so it is taken away.
+    /// Notes the new state of a session that was not marked as open. An index that cannot be written would keep showing the old
+    /// state, so it is removed.
     pub(crate) fn note_change(&self, metadata: &Metadata) {
         if self.note(&[Note::Closed(metadata)]) == Noted::Busy {
             drop(self.withdraw());

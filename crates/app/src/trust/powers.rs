@@ -470,7 +470,7 @@ impl Search<'_> {
                 self.found.push(Power::Variable { module: module.to_owned(), name: name.to_owned() });
             }
         }
-        // What stands for a variable that is not set is as good as written.
+        // The default of an unset variable counts like literal text.
         let [text, written] = self.filled(text);
         // Words, and the script of the mock provider, are looked at by nothing that opens paths.
         if author != Author::Stranger || module == "provider-mock" || WORDS.contains(&key) {
